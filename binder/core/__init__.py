@@ -1,0 +1,1 @@
+"""The pure pass. Must not know: clocks, randomness, I/O, logging, asyncio."""

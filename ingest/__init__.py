@@ -1,0 +1,1 @@
+"""Kubernetes to log: list and watch loops, lean objects, append once."""

@@ -1,0 +1,1 @@
+"""Folds of the log into read models."""

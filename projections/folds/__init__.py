@@ -1,0 +1,1 @@
+"""Pure folds: entry by entry, from a state to a state."""

@@ -1,0 +1,1 @@
+"""A seeded in-memory cluster behind the real client port, its actors, and an HTTP face."""
