@@ -24,3 +24,10 @@ lint: $(STAMP) ## ruff, mypy strict, import contracts
 
 test: $(STAMP) ## the fast tests: unit tables, properties, contracts on simulator and embedded Redis
 	$(BIN)/pytest -m "not envtest"
+
+.PHONY: envtest envtest-assets
+envtest-assets: $(STAMP) ## build the real control plane's binaries into a per-user cache (or use KUBEBUILDER_ASSETS)
+	@$(PY) -m tests.cluster assets
+
+envtest: envtest-assets ## the contract suite and the stories on a real control plane
+	$(BIN)/pytest -m envtest

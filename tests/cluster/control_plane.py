@@ -1,0 +1,190 @@
+"""A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager, kube-scheduler.
+
+RBAC is on, TLS is verified against the server's own certificate, users come from a static token file.
+There is no kubelet: nodes are plain objects. Pods need no ServiceAccount (its admission plugin is off).
+Always holds: what `start` started is stopped by `stop`, or by `start` itself when it fails.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.cluster import crds
+from tests.cluster.assets import Assets
+from tests.cluster.processes import NotReady, Process, ProcessDied, free_ports, wait_for
+from tests.cluster.rest import Rest
+
+RUNS = Path(__file__).parent / "runs"
+# A port can be taken between the moment it was found free and the server's start.
+START_ATTEMPTS = 3
+CONTROLLERS = (
+    "garbage-collector-controller",
+    "namespace-controller",
+    "serviceaccount-controller",
+    "pod-garbage-collector-controller",
+    "node-lifecycle-controller",
+    "taint-eviction-controller",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Someone the API server knows by a static token."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+    @property
+    def token(self) -> str:
+        """The bearer token."""
+        return f"token-of-{self.name.replace(':', '-')}"
+
+
+ADMIN = User("admin", ("system:masters",))
+TENANT = User("tenant")
+KUBEVIRT_CONTROLLER = User("system:serviceaccount:kubevirt:kubevirt-controller", ("system:serviceaccounts",))
+GPUBINDER = User("system:serviceaccount:gpubinder-system:gpubinder", ("system:serviceaccounts",))
+USERS = (ADMIN, TENANT, KUBEVIRT_CONTROLLER, GPUBINDER)
+
+
+@dataclass(slots=True)
+class ControlPlane:
+    """A running control plane, or (between start and readiness) the part of it that runs already."""
+
+    folder: Path
+    assets: Assets
+    server: str = ""
+    processes: list[Process] = field(default_factory=list)
+
+    @property
+    def ca_file(self) -> Path:
+        """The certificate to verify the API server with."""
+        return self.folder / "certs" / "apiserver.crt"
+
+    def kubeconfig(self, user: User = ADMIN) -> Path:
+        """The path of a kubeconfig for one of `USERS`."""
+        path = self.folder / f"{user.name.replace(':', '-')}.kubeconfig"
+        cluster = {"server": self.server, "certificate-authority": str(self.ca_file)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": user.name, "user": {"token": user.token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user.name}}],
+            "current-context": "test",
+        }
+        path.write_text(json.dumps(config))  # JSON is YAML
+        return path
+
+    def rest(self, user: User = ADMIN) -> Rest:
+        """A minimal client that shares no code with what is under test."""
+        return Rest(self.server, user.token, self.ca_file)
+
+    def process(self, name: str) -> Process:
+        """The server of that name, e.g. `kube-apiserver`."""
+        return next(each for each in self.processes if each.name == name)
+
+    def spawn(self, name: str, *flags: str) -> None:
+        """Starts one of the binaries; its output goes to `<name>.log` in the folder."""
+        command = [str(self.assets.path(name)), *flags]
+        self.processes.append(Process(command, self.folder / f"{name}.log", self.folder))
+
+    def stop(self, *, keep_logs: bool = False) -> None:
+        """Stops every process, last started first, and removes the folder unless its logs are wanted."""
+        for each in reversed(self.processes):
+            each.stop()
+        self.processes.clear()
+        if not keep_logs:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        shutil.rmtree(self.folder / "etcd", ignore_errors=True)
+
+
+def start(assets: Assets) -> ControlPlane:
+    """A ready control plane with every CRD installed; raises ProcessDied or NotReady, and keeps the logs then."""
+    RUNS.mkdir(exist_ok=True)
+    attempt = 1
+    while True:
+        plane = ControlPlane(Path(tempfile.mkdtemp(prefix="run-", dir=RUNS)), assets)
+        try:
+            _start_all(plane)
+        except ProcessDied as died:
+            taken = "address already in use" in str(died)
+            plane.stop(keep_logs=not taken)
+            if attempt == START_ATTEMPTS or not taken:
+                raise
+            attempt += 1
+        except BaseException:
+            plane.stop(keep_logs=True)
+            raise
+        else:
+            return plane
+
+
+def _start_all(plane: ControlPlane) -> None:
+    client_port, peer_port, api_port = free_ports(3)
+    plane.server = f"https://127.0.0.1:{api_port}"
+    _write_credentials(plane.folder)
+    _spawn_etcd(plane, client_port, peer_port)
+    _spawn_apiserver(plane, client_port, api_port)
+    wait_for("kube-apiserver", lambda: plane.ca_file.exists() and plane.rest().is_ready(), plane.processes)
+    # Before kube-controller-manager: its garbage collector knows a kind at once only if it exists at the start.
+    crds.install(plane.rest())
+    wait_for("the CRDs", lambda: crds.are_established(plane.rest()), plane.processes)
+    _spawn_controllers(plane)
+    account = "/api/v1/namespaces/default/serviceaccounts/default"
+    wait_for("kube-controller-manager", lambda: plane.rest().exists(account), plane.processes)
+
+
+def _write_credentials(folder: Path) -> None:
+    if not shutil.which("openssl"):
+        raise NotReady(
+            "no `openssl` on PATH, which makes the key that signs ServiceAccount tokens: install it"
+        )
+    for args in (["genrsa", "-out", "sa.key", "2048"], ["rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub"]):
+        subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
+    lines = [f'{user.token},"{user.name}",uid-{n},"{",".join(user.groups)}"' for n, user in enumerate(USERS)]
+    (folder / "tokens.csv").write_text("\n".join(lines) + "\n")
+
+
+def _spawn_etcd(plane: ControlPlane, client_port: int, peer_port: int) -> None:
+    client, peer = (f"http://127.0.0.1:{port}" for port in (client_port, peer_port))
+    plane.spawn(
+        "etcd",
+        *("--data-dir", "etcd", "--unsafe-no-fsync"),
+        *("--listen-client-urls", client, "--advertise-client-urls", client),
+        *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
+        *("--initial-cluster", f"default={peer}"),
+    )
+
+
+def _spawn_apiserver(plane: ControlPlane, etcd_port: int, port: int) -> None:
+    plane.spawn(
+        "kube-apiserver",
+        *("--etcd-servers", f"http://127.0.0.1:{etcd_port}"),
+        *("--bind-address", "127.0.0.1", "--secure-port", str(port), "--cert-dir", "certs"),
+        *("--service-account-issuer", "https://kubernetes.default"),
+        *("--service-account-key-file", "sa.pub", "--service-account-signing-key-file", "sa.key"),
+        *("--token-auth-file", "tokens.csv", "--authorization-mode", "RBAC"),
+        *("--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount"),
+    )
+
+
+def _spawn_controllers(plane: ControlPlane) -> None:
+    kubeconfig = str(plane.kubeconfig())
+    common = ("--kubeconfig", kubeconfig, "--secure-port", "0", "--leader-elect=false")
+    # Nodes are taken for dead after 12 s, so that a test of it need not wait for the usual 50 s.
+    grace = ("--node-monitor-grace-period=12s", "--node-monitor-period=2s")
+    account = ("--service-account-private-key-file", "sa.key")
+    plane.spawn(
+        "kube-controller-manager", *common, *grace, *account, f"--controllers={','.join(CONTROLLERS)}"
+    )
+    plane.spawn("kube-scheduler", *common)
+
+
+__all__ = ["ADMIN", "USERS", "ControlPlane", "NotReady", "ProcessDied", "User", "start"]

@@ -1,0 +1,51 @@
+"""The harness's own few requests, made with the standard library: code under test must not set up its test."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+TIMEOUT_S = 10.0
+
+
+class Rest:
+    """Requests as one user; no proxy is ever used, since the server is on loopback."""
+
+    def __init__(self, server: str, token: str, ca_file: Path) -> None:
+        self._server = server
+        self._token = token
+        context = ssl.create_default_context(cafile=str(ca_file))
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """The decoded answer; raises urllib.error.URLError (HTTPError for an error status)."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(self._server + path, data=data, headers=headers, method=method)
+        with self._opener.open(request, timeout=TIMEOUT_S) as answer:
+            raw = answer.read()
+        return json.loads(raw) if raw[:1] in (b"{", b"[") else raw
+
+    def is_ready(self) -> bool:
+        """Whether /readyz says ok."""
+        try:
+            return bool(self.request("GET", "/readyz") == b"ok")
+        except OSError:
+            return False
+
+    def exists(self, path: str) -> bool:
+        """Whether a GET of `path` succeeds; raises for anything but 404."""
+        try:
+            self.request("GET", path)
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code != 404:
+                raise
+            return False
+        return True
