@@ -1,5 +1,7 @@
 """What can go wrong with a request to the API server, one class per kind of answer.
 
+Misconfigured              no request was made: the kubeconfig or the pod's own credentials are unusable
+
 ApiError
 ├── Unreachable            no answer: refused, reset, TLS, DNS
 ├── OutcomeUnknown         the request was sent and no answer came in time: a write may have happened
@@ -11,6 +13,16 @@ ApiError
 """
 
 from __future__ import annotations
+
+
+class Misconfigured(Exception):
+    """The connection settings cannot be used: `what` is wrong, `why`, and the `next_step`; one line."""
+
+    def __init__(self, what: str, why: str, next_step: str) -> None:
+        super().__init__(" ".join(f"{what}: {why}; {next_step}".split()))
+        self.what = what
+        self.why = why
+        self.next_step = next_step
 
 
 class ApiError(Exception):

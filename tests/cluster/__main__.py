@@ -1,4 +1,4 @@
-"""By hand: `python -m tests.cluster assets` builds the binaries, `... up` runs a control plane until Ctrl-C."""
+"""By hand: `python -m tests.cluster assets` builds the binaries, `... up` runs a control plane."""
 
 from __future__ import annotations
 

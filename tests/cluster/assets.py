@@ -73,7 +73,7 @@ def find() -> Assets:
 
 
 def build() -> Path:
-    """Builds what `find` would miss and returns the folder; a second call does nothing. Raises BuildFailed."""
+    """Builds what `find` would miss, once, and returns the folder; raises BuildFailed."""
     if given := os.environ.get("KUBEBUILDER_ASSETS"):
         _say(f"KUBEBUILDER_ASSETS is set, nothing is built: {find().folder}")
         return Path(given)

@@ -106,7 +106,7 @@ class ControlPlane:
 
 
 def start(assets: Assets) -> ControlPlane:
-    """A ready control plane with every CRD installed; raises ProcessDied or NotReady, and keeps the logs then."""
+    """A ready control plane with every CRD; raises ProcessDied or NotReady, and keeps the logs then."""
     RUNS.mkdir(exist_ok=True)
     attempt = 1
     while True:
@@ -132,13 +132,17 @@ def _start_all(plane: ControlPlane) -> None:
     _write_credentials(plane.folder)
     _spawn_etcd(plane, client_port, peer_port)
     _spawn_apiserver(plane, client_port, api_port)
-    wait_for("kube-apiserver", lambda: plane.ca_file.exists() and plane.rest().is_ready(), plane.processes)
-    # Before kube-controller-manager: its garbage collector knows a kind at once only if it exists at the start.
+    wait_for("kube-apiserver", lambda: _is_ready(plane), plane.processes)
+    # Before kube-controller-manager: its garbage collector looks for new kinds only each half minute.
     crds.install(plane.rest())
     wait_for("the CRDs", lambda: crds.are_established(plane.rest()), plane.processes)
     _spawn_controllers(plane)
     account = "/api/v1/namespaces/default/serviceaccounts/default"
     wait_for("kube-controller-manager", lambda: plane.rest().exists(account), plane.processes)
+
+
+def _is_ready(plane: ControlPlane) -> bool:
+    return plane.ca_file.exists() and plane.rest().is_ready()
 
 
 def _write_credentials(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The harness's own few requests, made with the standard library: code under test must not set up its test."""
+"""The harness's own few requests, with the standard library: code under test must not set up its test."""
 
 from __future__ import annotations
 
