@@ -59,6 +59,7 @@ class ControlPlane:
     folder: Path
     assets: Assets
     server: str = ""
+    etcd: str = ""
     processes: list[Process] = field(default_factory=list)
 
     @property
@@ -128,7 +129,7 @@ def start(assets: Assets) -> ControlPlane:
 
 def _start_all(plane: ControlPlane) -> None:
     client_port, peer_port, api_port = free_ports(3)
-    plane.server = f"https://127.0.0.1:{api_port}"
+    plane.server, plane.etcd = f"https://127.0.0.1:{api_port}", f"http://127.0.0.1:{client_port}"
     _write_credentials(plane.folder)
     _spawn_etcd(plane, client_port, peer_port)
     _spawn_apiserver(plane, client_port, api_port)

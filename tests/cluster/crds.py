@@ -50,13 +50,12 @@ def install(rest: Rest) -> None:
 
 def are_established(rest: Rest) -> bool:
     """Whether every CRD in the cluster is served."""
-    return all(
-        any(
-            each["type"] == "Established" and each["status"] == "True"
-            for each in crd.get("status", {}).get("conditions", [])
-        )
-        for crd in rest.request("GET", PATH)["items"]
-    )
+    return all(_is_established(crd) for crd in rest.request("GET", PATH)["items"])
+
+
+def _is_established(crd: dict[str, Any]) -> bool:
+    conditions = crd.get("status", {}).get("conditions") or []  # null at first
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def _crd(
