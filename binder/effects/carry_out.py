@@ -1,0 +1,154 @@
+"""Carries decisions out against the API server.
+
+Sets run side by side, at most `MAX_SETS_AT_ONCE`; the decisions of one set run in order, and the first that
+fails stops the rest of its set. Nothing is retried here: a new pass starts from live claims.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from binder.core.pin import pin_patch, spec_digest
+from binder.effects import objects
+from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kube.port import MERGE_STATUS, Client, DeleteOptions, Json, ObjectKey
+from model.decisions import (
+    BindClaim,
+    CreateClaim,
+    Decision,
+    DeleteClaim,
+    MarkWaiting,
+    ObjectRef,
+    PinLauncher,
+    WarnVmi,
+)
+from model.kinds import BY_KIND
+from model.pods import Pod
+from model.resources import EVENTS, GPU_CLAIMS, PODS
+
+MAX_SETS_AT_ONCE = 16
+"""Enough to hide the API server's latency, few enough to leave it room for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one decision; `error` is empty when it was carried out."""
+
+    decision: Decision
+    error: str = ""
+
+
+async def carry_out(client: Client, decisions: Iterable[Decision], instance: str) -> list[Outcome]:
+    """Carry out all decisions; returns one outcome for each that was tried, set by set."""
+    by_set: dict[str, list[Decision]] = {}
+    for decision in decisions:
+        by_set.setdefault(decision.set, []).append(decision)
+    slots = asyncio.Semaphore(MAX_SETS_AT_ONCE)
+
+    async def one_set(chain: list[Decision]) -> list[Outcome]:
+        async with slots:
+            return await _carry_out_set(SetWriter(client, instance), chain)
+
+    done = await asyncio.gather(*(one_set(chain) for chain in by_set.values()))
+    return [outcome for outcomes in done for outcome in outcomes]
+
+
+async def _carry_out_set(writer: SetWriter, chain: list[Decision]) -> list[Outcome]:
+    outcomes = []
+    for decision in chain:
+        try:
+            await writer.write(decision)
+        except ApiError as error:
+            outcomes.append(Outcome(decision, str(error)))
+            break
+        outcomes.append(Outcome(decision))
+    return outcomes
+
+
+class SetWriter:
+    """Writes the decisions of one set, and knows the versions that its own writes have made."""
+
+    def __init__(self, client: Client, instance: str) -> None:
+        self._client = client
+        self._instance = instance
+        self._written: dict[str, ObjectRef] = {}
+
+    async def write(self, decision: Decision) -> None:
+        """One decision, one write; raises ApiError."""
+        match decision:
+            case CreateClaim():
+                await self._create_claim(decision)
+            case BindClaim(claim=ref):
+                await self._patch_claim(ref, objects.bound_patch(decision, self._newest(ref)))
+            case MarkWaiting(claim=ref):
+                await self._patch_claim(ref, objects.waiting_patch(decision, self._newest(ref)))
+            case PinLauncher():
+                await self._pin(decision)
+            case WarnVmi():
+                await self._warn(decision)
+            case DeleteClaim():
+                await self._delete_claim(decision)
+
+    def _newest(self, ref: ObjectRef) -> ObjectRef:
+        return self._written.get(ref.name, ref)
+
+    def _remember(self, ref: ObjectRef, body: Json) -> None:
+        meta = body["metadata"]
+        self._written[ref.name] = replace(ref, uid=meta["uid"], resource_version=meta["resourceVersion"])
+
+    async def _create_claim(self, decision: CreateClaim) -> None:
+        try:
+            body = await self._client.create(GPU_CLAIMS, objects.claim_body(decision))
+        except AlreadyExists:
+            body = await self._client.get(_claim_key(decision.claim))
+            owners = body["metadata"].get("ownerReferences") or []
+            if not any(owner.get("uid") == decision.owner.uid for owner in owners):
+                raise
+        self._remember(decision.claim, body)
+
+    async def _patch_claim(self, ref: ObjectRef, patch: Json) -> None:
+        body = await self._client.patch(_claim_key(ref), patch, MERGE_STATUS)
+        self._remember(ref, body)
+
+    async def _pin(self, decision: PinLauncher) -> None:
+        key = ObjectKey(PODS, decision.pod.name, decision.pod.namespace)
+        live = await self._client.get(key)
+        pod = _read_pod(key, live)
+        if pod.metadata.uid != decision.pod.uid or pod.metadata.deletion_timestamp:
+            raise Conflict(str(key), "another pod of that name, or going away")
+        if not pod.is_gated:
+            return  # pinned before, by a pass whose outcome we had not seen yet
+        if spec_digest(pod.spec) != decision.spec_digest:
+            raise Conflict(str(key), "its spec has changed since the pass looked at it")
+        await self._client.patch(key, pin_patch(live, decision.node, decision.tolerations))
+
+    async def _warn(self, decision: WarnVmi) -> None:
+        at_micro = decision.at.removesuffix("Z") + ".000000Z"
+        try:
+            await self._client.create(EVENTS, objects.warning_event(decision, at_micro, self._instance))
+        except AlreadyExists:
+            return
+
+    async def _delete_claim(self, decision: DeleteClaim) -> None:
+        ref = decision.claim
+        try:
+            await self._client.delete(
+                _claim_key(ref), DeleteOptions(uid=ref.uid, resource_version=ref.resource_version)
+            )
+        except NotFound:
+            return
+
+
+def _claim_key(ref: ObjectRef) -> ObjectKey:
+    return ObjectKey(GPU_CLAIMS, ref.name, ref.namespace)
+
+
+def _read_pod(key: ObjectKey, live: Json) -> Pod:
+    try:
+        return Pod.model_validate(BY_KIND[PODS.kind].prune(live))
+    except ValidationError as error:
+        raise Conflict(str(key), f"cannot be read as a Pod: {error.errors()[0]['msg']}") from None

@@ -1,0 +1,22 @@
+"""Instants: milliseconds since the epoch inside, RFC 3339 with whole seconds in Kubernetes objects.
+
+Only conversions: nothing here knows what time it is.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def rfc3339(instant_ms: int) -> str:
+    """The instant as Kubernetes writes it, cut to seconds."""
+    return datetime.fromtimestamp(instant_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_rfc3339(text: str) -> int | None:
+    """Milliseconds since the epoch, or None where the text is no timestamp."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int(instant.timestamp() * 1000) if instant.tzinfo else None

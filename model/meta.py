@@ -1,0 +1,56 @@
+"""What all objects share: the base of the models, metadata, owners, conditions.
+
+Every field has a default: a missing status is an empty status, never an error.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+Quantities = dict[str, str]
+"""Resource name to quantity, as written."""
+
+
+class Lean(BaseModel):
+    """The part of a Kubernetes object that gpubinder reads; frozen, and deaf to unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+
+class OwnerReference(Lean):
+    """Who an object belongs to. Whoever creates an object writes it: alone it proves nothing (R28)."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(Lean):
+    """Name, version, and what others have put on the object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
+class Condition(Lean):
+    """One aspect of an object's state, with the reason for it."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+    observed_generation: int = 0
