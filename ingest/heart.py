@@ -20,5 +20,6 @@ async def beat(log: EventAppender, name: str, now_ms: Callable[[], int]) -> None
     """Append a heartbeat for ever; a log that cannot be reached is tried again at the next beat."""
     while True:
         with suppress(LogError):  # the kinds' loops report it; a missing beat is what tells the binder
-            await log.append_once([marker_entry("", EntryType.HEARTBEAT, Origin(name, now_ms()))])
+            mark = marker_entry("", EntryType.HEARTBEAT, Origin(name, now_ms()))
+            await log.append_once([mark], await log.identity())
         await asyncio.sleep(BEAT_S)

@@ -65,6 +65,8 @@ class KindWatcher:
     observer: WatchObserver
     backoff: Backoff = field(default_factory=Backoff)
     _is_absent: bool = False
+    _identity: str = ""
+    """Of the log that was listed for; appending to another raises LogReplaced, and we list again."""
 
     async def run(self) -> None:
         """List and watch for ever; every failure is waited out."""
@@ -81,6 +83,7 @@ class KindWatcher:
                 await self._kind_absent(error)
             except LogReplaced as error:
                 version = ""
+                self._is_absent = False
                 await self._wait(str(error))
             except (ApiError, LogError) as error:
                 at_least_s = error.retry_after_s if isinstance(error, TooManyRequests) else 0.0
@@ -95,12 +98,13 @@ class KindWatcher:
         """The API server does not serve the kind (yet): say so once, and look again soon (R32)."""
         if not self._is_absent:
             self.observer.watch_restarted(self.kind.resource.kind, str(error), ABSENT_RETRY_S)
-            await self.log.append_once([self._marker(EntryType.ABSENT)])
+            await self.log.append_once([self._marker(EntryType.ABSENT)], await self.log.identity())
             self._is_absent = True
         await asyncio.sleep(ABSENT_RETRY_S)
 
     async def _list(self) -> str:
         """Append every object, then what has gone, then SYNCED; returns the list's resourceVersion."""
+        self._identity = await self.log.identity()
         before = await self.log.seen(self.kind.resource.kind)
         listed: set[str] = set()
         token, version = "", ""
@@ -120,7 +124,7 @@ class KindWatcher:
             if uid not in listed
         ]
         await self._append(gone)
-        await self.log.append_once([self._marker(EntryType.SYNCED, version)])
+        await self.log.append_once([self._marker(EntryType.SYNCED, version)], self._identity)
         return version
 
     async def _follow(self, version: str) -> str:
@@ -147,7 +151,7 @@ class KindWatcher:
     async def _append(self, entries: list[Entry]) -> None:
         if not entries:
             return
-        appended = await self.log.append_once(entries)
+        appended = await self.log.append_once(entries, self._identity)
         for entry, is_appended in zip(entries, appended, strict=True):
             self.observer.event_seen(entry.kind, entry.type, is_appended=is_appended)
 

@@ -54,7 +54,7 @@ def place_set(claim_set: ClaimSet, scene: Scene) -> tuple[list[Decision], list[W
 def release_ended(scene: Scene) -> list[Decision]:
     """Template claims of a VMI that has ended, and whose launchers have too, are given back.
 
-    Those of a deleted VMI go with it by garbage collection; this serves VMIs that stay as Failed or Succeeded.
+    Those of a deleted VMI go with it by garbage collection; this serves VMIs that stay when they have ended.
     """
     vmis = {vmi.metadata.uid: vmi for vmi in scene.state.of(VirtualMachineInstance).values()}
     alive = {one.vmi.metadata.uid for one in scene.launchers.values() if not one.pod.is_terminal}

@@ -89,7 +89,7 @@ def launcher_set(launcher: Launcher, shop: Catalogue) -> ClaimSet:
 
 
 def order_sets(shop: Catalogue) -> list[ClaimSet]:
-    """Pending orders that no launcher waits for, oldest first (R23): a set per VM naming them, else per order.
+    """Pending orders that no launcher waits for, oldest first (R23): a set per VM naming them or per order.
 
     Orders of a VM that already holds some of them, or whose VMI lives, wait for its launcher.
     """

@@ -1,0 +1,177 @@
+"""One term of the active binder: drain, fold, list claims, run the pass, commit, carry out, conclude.
+
+Begins cold: the whole log is folded first, then what is new. An entry is acknowledged with the outcome of the
+pass that has seen it, so a crash anywhere repeats a pass and loses nothing: the next one starts from live
+claims. Must not know: how decisions are made, or how they are written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from binder.core.policy import Policy
+from binder.core.run_pass import PassResult, run_pass
+from binder.core.state import ClusterState, fold_entry
+from binder.effects.carry_out import Outcome, carry_out
+from binder.journal import intent_body, outcome_body
+from binder.leader import Leader
+from binder.live import list_claims
+from eventlog.entries import EntryType, Stored, Unreadable, id_order
+from eventlog.port import START, EventReader, Journal
+from kube.port import Client
+from model.reasons import Reason
+
+MAX_BATCH = 5000
+QUIET_S = 0.05
+DRAIN_LIMIT_S = 0.5
+"""A batch ends after 50 ms without an entry, after 500 ms, or at 5,000 entries."""
+IDLE_S = 2.0
+"""How long one read waits for the first entry; the lease is looked at in between."""
+RETRY_FIRST_S = 0.2
+RETRY_LIMIT_S = 10.0
+"""While sets fail, the next pass comes after 0.2 s, doubling to 10 s."""
+WRITE_TIMEOUT_S = 5.0
+"""No write begins unless the lease is ours for longer than it may take."""
+
+
+class PassObserver(Protocol):
+    """Told of every pass: for logs and metrics."""
+
+    def pass_done(self, report: PassReport) -> None:
+        """A pass has been carried out and concluded."""
+        ...
+
+    def entry_unreadable(self, entry_id: str, why: str) -> None:
+        """An entry could not be read, and was passed over."""
+        ...
+
+    def claim_unreadable(self, name: str, why: str) -> None:
+        """A live claim could not be read, and was left out of the pass."""
+        ...
+
+
+class BinderLog(EventReader, Journal, Protocol):
+    """The log as the binder uses it."""
+
+    async def identity(self) -> str:
+        """See EventAppender."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """One pass, for people and metrics; times in seconds."""
+
+    entries: int
+    result: PassResult
+    outcomes: tuple[Outcome, ...]
+    decide_s: float
+    total_s: float
+
+    @property
+    def failed(self) -> tuple[Outcome, ...]:
+        """The outcomes with an error."""
+        return tuple(outcome for outcome in self.outcomes if outcome.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What a binder works with, term after term."""
+
+    client: Client
+    log: BinderLog
+    leader: Leader
+    policy: Policy
+    now_ms: Callable[[], int]
+    observer: PassObserver
+    instance: str
+
+
+@dataclass(slots=True)
+class Term:
+    """From the fold of the whole log until the lease is lost or a store is away."""
+
+    post: Post
+    state: ClusterState = field(default_factory=ClusterState)
+    told: dict[str, Reason] = field(default_factory=dict)
+    position: str = START
+    _identity: str = ""
+    _unacknowledged: list[str] = field(default_factory=list)
+    _failures: int = 0
+
+    async def serve(self) -> None:
+        """Pass after pass. Raises LogError, ApiError; returns when the lease is not safely ours."""
+        self._identity = await self.post.log.identity()
+        self._unacknowledged += await self.post.log.take_over()
+        while batch := await self.post.log.read_range(self.position, MAX_BATCH):
+            self._fold(batch)
+        await self._pass(entries=0)
+        while self.post.leader.is_ours_for(WRITE_TIMEOUT_S):
+            entries = await self._drain()
+            if entries or self._failures:
+                await self._pass(entries)
+
+    async def _drain(self) -> int:
+        """Read until it is quiet; returns how many entries say more than that a watcher lives."""
+        wait_s = self._retry_wait_s() if self._failures else IDLE_S
+        deadline = _now_s() + wait_s + DRAIN_LIMIT_S
+        room, telling = MAX_BATCH, 0
+        while room > 0 and _now_s() < deadline:
+            batch = await self.post.log.read_new(room, max(1, int(wait_s * 1000)), self._identity)
+            if not batch:
+                break
+            self._unacknowledged += [stored.id for stored in batch]
+            telling += self._fold(batch)
+            room -= len(batch)
+            wait_s = QUIET_S
+        return telling
+
+    def _fold(self, batch: Sequence[Stored]) -> int:
+        """Take in what is after our position; returns how many entries may change a decision."""
+        telling = 0
+        for stored in batch:
+            if id_order(stored.id) <= id_order(self.position):
+                continue
+            self.position = stored.id
+            if isinstance(stored, Unreadable):
+                self.post.observer.entry_unreadable(stored.id, stored.why)
+                continue
+            was_blocked = bool(self.state.missing_kinds())
+            why = fold_entry(self.state, stored.entry)
+            if why:
+                self.post.observer.entry_unreadable(stored.id, why)
+            telling += stored.entry.type is not EntryType.HEARTBEAT or was_blocked
+        return telling
+
+    async def _pass(self, entries: int) -> None:
+        post, began = self.post, _now_s()
+        claims = await list_claims(post.client, post.observer.claim_unreadable)
+        decide_began = _now_s()
+        now_ms = post.now_ms()
+        result = run_pass(self.state, claims, self.told, post.policy, now_ms)
+        decide_s = _now_s() - decide_began
+        await post.log.commit(post.leader.epoch, intent_body(result, self.position, now_ms), {})
+        if not post.leader.is_ours_for(WRITE_TIMEOUT_S):
+            return
+        outcomes = tuple(await carry_out(post.client, result.decisions, post.instance))
+        self._remember(result, outcomes)
+        done, self._unacknowledged = self._unacknowledged, []
+        await post.log.conclude(post.leader.epoch, outcome_body(outcomes), done)
+        post.observer.pass_done(PassReport(entries, result, outcomes, decide_s, _now_s() - began))
+
+    def _remember(self, result: PassResult, outcomes: tuple[Outcome, ...]) -> None:
+        if not result.blocked:
+            self.told = {one.vmi_uid: one.reason for one in result.waiting if one.vmi_uid}
+        has_failed = any(outcome.error for outcome in outcomes)
+        self._failures = self._failures + 1 if has_failed else 0
+
+    def _retry_wait_s(self) -> float:
+        return min(RETRY_LIMIT_S, RETRY_FIRST_S * 2.0 ** min(self._failures - 1, 16))
+
+
+def _now_s() -> float:
+    """Seconds on the loop's own clock: virtual in simulations."""
+    return asyncio.get_running_loop().time()

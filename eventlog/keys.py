@@ -1,0 +1,61 @@
+"""Every key of one cluster's log in Redis. All share a hash tag, so that one transaction can hold them.
+
+| key | type | what | written by |
+| --- | --- | --- | --- |
+| `:events` | stream | what watchers saw; consumer group `binder` | append_once.lua |
+| `:identity` | string | random, made with the log; another one means another log | watchers, the binder |
+| `:seen:<kind>` | hash | last resourceVersion and digest by uid, for append-once | append_once.lua |
+| `:tombs:<kind>` | zset | deleted uids, until laggards have passed | append_once.lua |
+| `:passes` | stream | the journal: intents and outcomes | commit.lua |
+| `:epoch` | string | highest leader epoch that has committed | commit.lua |
+| `:proj:<name>` | hash | an inline read model | commit.lua |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GROUP = "binder"
+"""The consumer group of `:events`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one cluster."""
+
+    cluster: str
+
+    @property
+    def events(self) -> str:
+        """The stream of entries."""
+        return self._key("events")
+
+    @property
+    def identity(self) -> str:
+        """The log's identity."""
+        return self._key("identity")
+
+    @property
+    def passes(self) -> str:
+        """The journal."""
+        return self._key("passes")
+
+    @property
+    def epoch(self) -> str:
+        """The highest epoch that has committed."""
+        return self._key("epoch")
+
+    def seen(self, kind: str) -> str:
+        """The last versions of a kind."""
+        return self._key(f"seen:{kind}")
+
+    def tombs(self, kind: str) -> str:
+        """The deleted objects of a kind."""
+        return self._key(f"tombs:{kind}")
+
+    def projection(self, name: str) -> str:
+        """An inline read model."""
+        return self._key(f"proj:{name}")
+
+    def _key(self, name: str) -> str:
+        return f"{{gpubinder:{self.cluster}}}:{name}"

@@ -1,0 +1,91 @@
+"""What the log can do, by user: watchers append, the binder reads and commits, people ask how it is.
+
+Every method may raise `eventlog.errors.LogError`. A log has an identity, made when it begins: who listed for
+one log must not append to another, so appending and reading name the identity and raise LogReplaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from eventlog.entries import Entry, Stored
+
+START = "0-0"
+"""The place before the first entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An object that the log holds, as last seen."""
+
+    namespace: str
+    name: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogInfo:
+    """How the log is: its length, and how many entries the binder has still to acknowledge or read."""
+
+    identity: str
+    entries: int
+    last_id: str
+    pending: int
+
+
+class EventAppender(Protocol):
+    """For watchers."""
+
+    async def identity(self) -> str:
+        """The identity of the log; a log without one begins now."""
+        ...
+
+    async def append_once(self, entries: Sequence[Entry], identity: str) -> list[bool]:
+        """Append in order; False for a change that is known, older, or leaves the lean object as it was."""
+        ...
+
+    async def seen(self, kind: str) -> Mapping[str, Seen]:
+        """The living objects of a kind that the log holds, by uid."""
+        ...
+
+
+class EventReader(Protocol):
+    """For the binder: history, then what is new, each entry until it is acknowledged."""
+
+    async def read_range(self, after_id: str, limit: int) -> list[Stored]:
+        """Entries after a place, oldest first."""
+        ...
+
+    async def read_new(self, limit: int, block_ms: int, identity: str) -> list[Stored]:
+        """Entries that the group has not delivered yet; waits up to `block_ms` for the first."""
+        ...
+
+    async def take_over(self) -> list[str]:
+        """Make every unacknowledged entry ours; returns their ids, also of those trimmed away since."""
+        ...
+
+
+class Journal(Protocol):
+    """For the binder: what a pass intends, before its effects, and what came of it."""
+
+    async def commit(self, epoch: int, intent: bytes, projections: Mapping[str, Mapping[str, bytes]]) -> str:
+        """Append an intent and store read models in one transaction; raises Fenced. Returns its id."""
+        ...
+
+    async def conclude(self, epoch: int, outcome: bytes, done_ids: Sequence[str]) -> str:
+        """Append an outcome and acknowledge entries in one transaction; raises Fenced. Returns its id."""
+        ...
+
+    async def read_passes(self, after_id: str, limit: int) -> list[tuple[str, str, bytes]]:
+        """Journal entries after a place: id, `intent` or `outcome`, body."""
+        ...
+
+
+class Log(EventAppender, EventReader, Journal, Protocol):
+    """All of it: what an adapter implements."""
+
+    async def info(self) -> LogInfo:
+        """How the log is."""
+        ...

@@ -1,0 +1,122 @@
+"""The process's metrics, and the loops' observers that feed them and the log lines."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter as Tally
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from binder.consumer import PassReport
+from gpubinder.logs import say
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+"""From a pass over one set to far beyond what 5,000 nodes may cost."""
+
+
+class Metrics:
+    """Every metric of this process, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        at = {"registry": self.registry}
+        self.passes = Counter("gpubinder_passes", "Passes by result", ["result"], **at)
+        self.pass_s = Histogram(
+            "gpubinder_pass_duration_seconds", "Duration by phase", ["phase"], buckets=_BUCKETS, **at
+        )
+        self.batch = Histogram("gpubinder_pass_batch_entries", "Log entries that woke a pass", **at)
+        self.effects = Counter("gpubinder_effects", "Writes by kind and result", ["verb", "result"], **at)
+        self.waiting = Gauge("gpubinder_sets", "Sets by state and reason", ["state", "reason"], **at)
+        self.leader = Gauge("gpubinder_leader", "1 while this process is the active binder", **at)
+        self.epoch = Gauge("gpubinder_leader_epoch", "Epoch of the term as leader", **at)
+        self.events = Counter("gpubinder_watch_events", "Watched changes", ["kind", "type", "result"], **at)
+        self.restarts = Counter("gpubinder_watch_restarts", "Restarts of a watch loop", ["kind"], **at)
+        self.quarantined = Counter("gpubinder_quarantined", "Objects and entries not read", **at)
+
+
+class Observer:
+    """Hears of passes, watches and terms; writes log lines and counts."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._last_blocked = ""
+        self.is_ready = False
+
+    def pass_done(self, report: PassReport) -> None:
+        """One info line per pass that did or blocked something; decisions at debug."""
+        m = self._metrics
+        m.passes.labels("blocked" if report.result.blocked else "failed" if report.failed else "done").inc()
+        m.batch.observe(report.entries)
+        m.pass_s.labels("decide").observe(report.decide_s)
+        m.pass_s.labels("total").observe(report.total_s)
+        m.waiting.clear()
+        for reason, count in Tally(w.reason for w in report.result.waiting).items():
+            m.waiting.labels("waiting", reason).set(count)
+        for outcome in report.outcomes:
+            verb = type(outcome.decision).__name__
+            m.effects.labels(verb, "failed" if outcome.error else "done").inc()
+            self._say_outcome(verb, outcome.decision.set, outcome.error)
+        self.is_ready = not report.result.blocked
+        self._say_pass(report)
+
+    def entry_unreadable(self, entry_id: str, why: str) -> None:
+        """A log entry was passed over."""
+        self._metrics.quarantined.inc()
+        say(logging.ERROR, "entry_unreadable", id=entry_id, cause=why, next="the entry is passed over")
+
+    def claim_unreadable(self, name: str, why: str) -> None:
+        """A live claim was left out of a pass."""
+        self._metrics.quarantined.inc()
+        say(logging.ERROR, "claim_unreadable", object=name, cause=why, next="correct or delete the claim")
+
+    def event_seen(self, kind: str, change: str, *, is_appended: bool) -> None:
+        """A watched change."""
+        self._metrics.events.labels(kind, change, "appended" if is_appended else "duplicate").inc()
+
+    def object_malformed(self, kind: str, raw: dict[str, Any], why: str) -> None:
+        """A watched object was passed over."""
+        meta = raw.get("metadata")
+        name = f"{meta.get('namespace', '')}/{meta.get('name')}" if isinstance(meta, dict) else "?"
+        self._metrics.quarantined.inc()
+        say(logging.ERROR, "object_malformed", object=f"{kind} {name}", cause=why, next="correct the object")
+
+    def watch_restarted(self, kind: str, why: str, wait_s: float) -> None:
+        """A watch loop waits and begins again."""
+        self._metrics.restarts.labels(kind).inc()
+        say(logging.WARNING, "watch_restarted", kind=kind, cause=why, again_in_s=wait_s)
+
+    def term_began(self, epoch: int) -> None:
+        """This process is the active binder now."""
+        self._metrics.leader.set(1)
+        self._metrics.epoch.set(epoch)
+        say(logging.INFO, "term_began", epoch=epoch)
+
+    def term_ended(self, why: str) -> None:
+        """This process is not the active binder any more."""
+        self._metrics.leader.set(0)
+        say(logging.WARNING if why else logging.INFO, "term_ended", cause=why or "stopped")
+
+    def _say_pass(self, report: PassReport) -> None:
+        if report.result.blocked != self._last_blocked:
+            say(logging.INFO, "pass_blocked" if report.result.blocked else "pass_unblocked",
+                cause=report.result.blocked or "none")  # fmt: skip
+            self._last_blocked = report.result.blocked
+        if report.outcomes:
+            say(
+                logging.INFO,
+                "pass",
+                entries=report.entries,
+                decisions=len(report.result.decisions),
+                failed=len(report.failed),
+                waiting=len(report.result.waiting),
+                decide_s=report.decide_s,
+                total_s=report.total_s,
+            )
+
+    def _say_outcome(self, verb: str, claim_set: str, error: str) -> None:
+        if error:
+            say(logging.WARNING, "effect_failed", verb=verb, set=claim_set, cause=error,
+                next="the next pass decides again")  # fmt: skip
+        else:
+            say(logging.DEBUG, "effect_done", verb=verb, set=claim_set)
