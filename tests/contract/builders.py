@@ -20,9 +20,9 @@ def an_object(resource: Resource, name: str, **fields: Any) -> Json:
 def a_pod(
     name: str = "pod", *, gates: tuple[str, ...] = (), metadata: Json | None = None, **spec: Any
 ) -> Json:
-    """A pod that no node of any test takes, unless the test binds it or gives it another nodeSelector."""
+    """A pod that no scheduler touches, unless the test names another one than `nobody`."""
     base: Json = {
-        "nodeSelector": {"contract/none": "none"},
+        "schedulerName": "nobody",
         "containers": [{"name": "main", "image": "none"}],
     }
     if gates:

@@ -61,6 +61,19 @@ class Environment:
                 await self.step()
         raise AssertionError("it never held")
 
+    async def passing_time(self, stream: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
+        """The events of a stream, to its end, while time passes."""
+        async with asyncio.timeout(LIMIT_S):
+            iterator = aiter(stream)
+            while True:
+                waiting = asyncio.ensure_future(anext(iterator, None))
+                while not waiting.done():
+                    await self.step()
+                event = waiting.result()
+                if event is None:
+                    return
+                yield event
+
     async def is_gone(self, key: ObjectKey) -> bool:
         """Whether the object does not exist any more."""
         try:
