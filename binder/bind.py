@@ -17,11 +17,11 @@ class TermObserver(PassObserver, Protocol):
     """Told of passes, and of the terms that they belong to."""
 
     def term_began(self, epoch: int) -> None:
-        """This process is the active binder."""
+        """We are the active binder."""
         ...
 
     def term_ended(self, why: str) -> None:
-        """It is not any more."""
+        """We are not any more."""
         ...
 
 

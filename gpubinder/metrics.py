@@ -20,19 +20,20 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        at = {"registry": self.registry}
-        self.passes = Counter("gpubinder_passes", "Passes by result", ["result"], **at)
+        to = self.registry
+        self.passes = Counter("gpubinder_passes", "Passes by result", ["result"], registry=to)
         self.pass_s = Histogram(
-            "gpubinder_pass_duration_seconds", "Duration by phase", ["phase"], buckets=_BUCKETS, **at
+            "gpubinder_pass_duration_seconds", "Duration by phase", ["phase"], buckets=_BUCKETS, registry=to
         )
-        self.batch = Histogram("gpubinder_pass_batch_entries", "Log entries that woke a pass", **at)
-        self.effects = Counter("gpubinder_effects", "Writes by kind and result", ["verb", "result"], **at)
-        self.waiting = Gauge("gpubinder_sets", "Sets by state and reason", ["state", "reason"], **at)
-        self.leader = Gauge("gpubinder_leader", "1 while this process is the active binder", **at)
-        self.epoch = Gauge("gpubinder_leader_epoch", "Epoch of the term as leader", **at)
-        self.events = Counter("gpubinder_watch_events", "Watched changes", ["kind", "type", "result"], **at)
-        self.restarts = Counter("gpubinder_watch_restarts", "Restarts of a watch loop", ["kind"], **at)
-        self.quarantined = Counter("gpubinder_quarantined", "Objects and entries not read", **at)
+        self.batch = Histogram("gpubinder_pass_batch_entries", "Log entries that woke a pass", registry=to)
+        self.effects = Counter("gpubinder_effects", "Writes", ["verb", "result"], registry=to)
+        self.waiting = Gauge("gpubinder_sets", "Sets by state and reason", ["state", "reason"], registry=to)
+        self.leader = Gauge("gpubinder_leader", "1 while this process is the active binder", registry=to)
+        self.epoch = Gauge("gpubinder_leader_epoch", "Epoch of the term as leader", registry=to)
+        labels = ["kind", "type", "result"]
+        self.events = Counter("gpubinder_watch_events", "Watched changes", labels, registry=to)
+        self.restarts = Counter("gpubinder_watch_restarts", "Restarts of a watch loop", ["kind"], registry=to)
+        self.quarantined = Counter("gpubinder_quarantined", "Objects and entries not read", registry=to)
 
 
 class Observer:
@@ -87,13 +88,13 @@ class Observer:
         say(logging.WARNING, "watch_restarted", kind=kind, cause=why, again_in_s=wait_s)
 
     def term_began(self, epoch: int) -> None:
-        """This process is the active binder now."""
+        """We are the active binder now."""
         self._metrics.leader.set(1)
         self._metrics.epoch.set(epoch)
         say(logging.INFO, "term_began", epoch=epoch)
 
     def term_ended(self, why: str) -> None:
-        """This process is not the active binder any more."""
+        """We are not any more."""
         self._metrics.leader.set(0)
         say(logging.WARNING if why else logging.INFO, "term_ended", cause=why or "stopped")
 

@@ -40,7 +40,8 @@ async def serving(
     except OSError as error:
         await runner.cleanup()
         raise CommandError(
-            f"cannot serve metrics on {host}:{port}: {error.strerror}; choose another --metrics-port, or 0 for none"
+            f"cannot serve metrics on {host}:{port}: {error.strerror}; "
+            "choose another --metrics-port, or 0 for none"
         ) from None
     try:
         yield

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+from eventlog.entries import EntryType
 from eventlog.errors import LogError
 from eventlog.port import EventAppender
-
-from eventlog.entries import EntryType
 from ingest.entries import Origin, marker_entry
 
 BEAT_S = 10.0

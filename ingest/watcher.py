@@ -13,10 +13,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from eventlog.entries import Entry, EntryType
 from eventlog.errors import LogError, LogReplaced
 from eventlog.port import EventAppender
-
-from eventlog.entries import Entry, EntryType
 from ingest.backoff import Backoff
 from ingest.entries import Known, Origin, change_entry, gone_entry, marker_entry
 from kube.errors import ApiError, Gone, NotFound, TooManyRequests
@@ -26,6 +25,8 @@ from model.lean import Malformed
 
 PAGE = 500
 """Objects per page: bounds the memory of a list."""
+GUARD_S = 5.0
+"""How often a watcher looks whether the log is still the one it listed for."""
 ABSENT_RETRY_S = 5.0
 """How soon a kind whose CRD is installed while we run is noticed (R32 wants 30 s)."""
 
@@ -74,7 +75,7 @@ class KindWatcher:
         while True:
             try:
                 version = version or await self._list()
-                version = await self._follow(version)
+                version = await self._follow_while_ours(version)
                 self.backoff.reset()
             except Gone:
                 version = ""
@@ -126,6 +127,23 @@ class KindWatcher:
         await self._append(gone)
         await self.log.append_once([self._marker(EntryType.SYNCED, version)], self._identity)
         return version
+
+    async def _follow_while_ours(self, version: str) -> str:
+        """Follow, and raise LogReplaced when the log is exchanged, also while nothing happens to the kind."""
+        following = asyncio.create_task(self._follow(version))
+        guarding = asyncio.create_task(self._guard())
+        try:
+            await asyncio.wait({following, guarding}, return_when=asyncio.FIRST_COMPLETED)
+            return (following if following.done() else guarding).result()
+        finally:
+            following.cancel()
+            guarding.cancel()
+            await asyncio.gather(following, guarding, return_exceptions=True)
+
+    async def _guard(self) -> str:
+        while await self.log.identity() == self._identity:
+            await asyncio.sleep(GUARD_S)
+        raise LogReplaced
 
     async def _follow(self, version: str) -> str:
         """Append changes until the stream ends; returns the version to go on from."""
