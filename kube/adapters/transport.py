@@ -107,7 +107,7 @@ class Transport:
             raise self._failure(error, request) from error
         finally:
             if answer is not None:
-                answer.release()  # closes the connection of an answer that was not read to its end
+                _give_back(answer)
 
     async def _open(
         self, request: Request, query: dict[str, str], limits: aiohttp.ClientTimeout
@@ -161,6 +161,17 @@ class Transport:
         if request.is_write and not never_sent:
             return OutcomeUnknown(request.target, f"no answer from {self._server} ({why}); it may be done")
         return Unreachable(request.target, f"no answer from {self._server} ({why})")
+
+
+def _give_back(answer: aiohttp.ClientResponse) -> None:
+    """Keeps the connection for the next request, or drops it at once when the answer was not read to its end.
+
+    A TLS goodbye to a server that still streams would outlive `Transport.close`.
+    """
+    connection = answer.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    answer.release()
 
 
 def _refusal(answer: aiohttp.ClientResponse, raw: bytes, request: Request) -> ApiError:
