@@ -32,8 +32,8 @@ from kube.port import (
 )
 from model.resources import Resource
 
-# The API server sends a bookmark each minute while a kind's version moves. A longer silence is an idle kind or
-# a dead connection; opening the watch again tells which, and costs one request.
+# The API server sends a bookmark each minute while a kind's version moves. A longer silence is an idle kind
+# or a dead connection; opening the watch again tells which, and costs one request.
 SILENCE_S = 90.0
 
 

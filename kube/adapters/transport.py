@@ -6,6 +6,7 @@ models. Must not know: which request means what.
 
 from __future__ import annotations
 
+import io
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,6 +29,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 READ_TIMEOUT_S = 60
 WRITE_TIMEOUT_S = 5
 CONNECT_TIMEOUT_S = 5
+MAX_BYTES_AT_ONCE = 1_000_000
 # The API server asks clients to come back within seconds; a larger wish is a broken proxy's.
 MAX_RETRY_AFTER_S = 60.0
 
@@ -125,7 +127,7 @@ class Transport:
             request.method,
             self._server + request.path,
             params=query,
-            data=request.body,
+            data=_payload(request.body),
             headers=headers,
             timeout=limits,
             allow_redirects=False,
@@ -161,6 +163,11 @@ class Transport:
         if request.is_write and not never_sent:
             return OutcomeUnknown(request.target, f"no answer from {self._server} ({why}); it may be done")
         return Unreachable(request.target, f"no answer from {self._server} ({why})")
+
+
+def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
+    # aiohttp sends bytes in one piece, which blocks the loop for large ones; it warns above this size.
+    return io.BytesIO(body) if body is not None and len(body) > MAX_BYTES_AT_ONCE else body
 
 
 def _give_back(answer: aiohttp.ClientResponse) -> None:

@@ -90,6 +90,12 @@ class ControlPlane:
         """The server of that name, e.g. `kube-apiserver`."""
         return next(each for each in self.processes if each.name == name)
 
+    def openssl(self, *args: str) -> None:
+        """Runs openssl in the folder; keys are made anew for each run."""
+        if not shutil.which("openssl"):
+            raise NotReady("no `openssl` on PATH, which makes the keys of a test cluster: install it")
+        subprocess.run(["openssl", *args], cwd=self.folder, check=True, capture_output=True)
+
     def spawn(self, name: str, *flags: str) -> None:
         """Starts one of the binaries; its output goes to `<name>.log` in the folder."""
         command = [str(self.assets.path(name)), *flags]
@@ -130,7 +136,7 @@ def start(assets: Assets) -> ControlPlane:
 def _start_all(plane: ControlPlane) -> None:
     client_port, peer_port, api_port = free_ports(3)
     plane.server, plane.etcd = f"https://127.0.0.1:{api_port}", f"http://127.0.0.1:{client_port}"
-    _write_credentials(plane.folder)
+    _write_credentials(plane)
     _spawn_etcd(plane, client_port, peer_port)
     _spawn_apiserver(plane, client_port, api_port)
     wait_for("kube-apiserver", lambda: _is_ready(plane), plane.processes)
@@ -146,15 +152,15 @@ def _is_ready(plane: ControlPlane) -> bool:
     return plane.ca_file.exists() and plane.rest().is_ready()
 
 
-def _write_credentials(folder: Path) -> None:
+def _write_credentials(plane: ControlPlane) -> None:
     if not shutil.which("openssl"):
         raise NotReady(
             "no `openssl` on PATH, which makes the key that signs ServiceAccount tokens: install it"
         )
-    for args in (["genrsa", "-out", "sa.key", "2048"], ["rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub"]):
-        subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
+    plane.openssl("genrsa", "-out", "sa.key", "2048")
+    plane.openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
     lines = [f'{user.token},"{user.name}",uid-{n},"{",".join(user.groups)}"' for n, user in enumerate(USERS)]
-    (folder / "tokens.csv").write_text("\n".join(lines) + "\n")
+    (plane.folder / "tokens.csv").write_text("\n".join(lines) + "\n")
 
 
 def _spawn_etcd(plane: ControlPlane, client_port: int, peer_port: int) -> None:
