@@ -148,7 +148,7 @@ class KindWatcher:
     async def _follow(self, version: str) -> str:
         """Append changes until the stream ends; returns the version to go on from."""
         stream = self.client.watch(self.kind.resource, resource_version=version)
-        async with aclosing(stream) as events:  # type: ignore[type-var]
+        async with aclosing(stream) as events:
             async for event in events:
                 if event.type is not WatchType.BOOKMARK:
                     await self._append(self._changes(_CHANGES[event.type], [event.object]))

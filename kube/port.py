@@ -6,7 +6,7 @@ dictionaries, as the API server sends them, with `apiVersion` and `kind` filled 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -122,7 +122,7 @@ class Reader(Protocol):
 
     def watch(
         self, resource: Resource, selection: Selection = ALL, *, resource_version: str, timeout_s: int = 300
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after `resource_version`, with bookmarks, until the server ends the stream.
 
         Raises Gone when the version is too old, at connect as in the stream.

@@ -6,7 +6,7 @@ connection or its credentials are made.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self
@@ -78,7 +78,7 @@ class HttpClient:
 
     async def watch(
         self, resource: Resource, selection: Selection = ALL, *, resource_version: str, timeout_s: int = 300
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after `resource_version` until the server ends the stream, `timeout_s` or so later.
 
         Raises Gone when the version is too old, Unreachable when the stream breaks or falls silent.

@@ -35,7 +35,7 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", sources(), ids=named)
+@pytest.mark.parametrize("path", list(sources()), ids=named)
 def test_file_keeps_the_limits_of_the_house(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     lines = text.count("\n")

@@ -1,0 +1,83 @@
+"""Watching a shelf: changes after a revision, as one selection sees them, with bookmarks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from itertools import islice
+
+from kube.errors import Gone
+from kube.port import Json, WatchEvent, WatchType
+from model.resources import Resource
+from simulator.apiserver.selectors import Matches
+from simulator.apiserver.store import Change, Shelf, Store, copied
+
+BOOKMARK_S = 60.0
+"""The API server sends one about every minute, and one before it ends a stream."""
+
+
+async def follow(
+    store: Store, resource: Resource, matches: Matches, after: int, timeout_s: float
+) -> AsyncGenerator[WatchEvent, None]:
+    """Events until `timeout_s` have passed; raises Gone once the history from `after` on is forgotten."""
+    shelf = store.shelf(resource)
+    loop = asyncio.get_running_loop()
+    ends, bookmark_at = loop.time() + timeout_s, loop.time() + BOOKMARK_S
+    position = after
+    while True:
+        for change in _changes_after(shelf, position, resource):
+            position = change.revision
+            event = _seen_as(change, matches)
+            if event is not None:
+                yield event
+        if loop.time() >= min(ends, bookmark_at):
+            position = max(position, store.revision)
+            yield _bookmark(resource, position)
+            bookmark_at = loop.time() + BOOKMARK_S
+        if loop.time() >= ends:
+            return
+        await _wait_for_news(shelf, min(ends, bookmark_at) - loop.time(), position)
+
+
+def _changes_after(shelf: Shelf, position: int, resource: Resource) -> list[Change]:
+    if position < shelf.compacted:
+        text = f"too old resource version: {position} ({shelf.compacted})"
+        raise Gone(f"watch of {resource.full_name}", text, 410, "Expired")
+    new = 0
+    for change in reversed(shelf.history):
+        if change.revision <= position:
+            break
+        new += 1
+    return list(islice(reversed(shelf.history), new))[::-1]
+
+
+async def _wait_for_news(shelf: Shelf, seconds: float, position: int) -> None:
+    if position < shelf.compacted or (shelf.history and shelf.history[-1].revision > position):
+        return
+    try:
+        await asyncio.wait_for(shelf.news.wait(), max(0.0, seconds))
+    except TimeoutError:
+        return
+
+
+def _seen_as(change: Change, matches: Matches) -> WatchEvent | None:
+    """An object that enters or leaves the selection is added or deleted there."""
+    was = change.before is not None and matches(change.before)
+    now = change.after is not None and matches(change.after)
+    if now:
+        return WatchEvent(WatchType.MODIFIED if was else WatchType.ADDED, copied(change.final))
+    if was:
+        assert change.before is not None
+        final = copied(change.before)
+        final["metadata"]["resourceVersion"] = str(change.revision)
+        return WatchEvent(WatchType.DELETED, final)
+    return None
+
+
+def _bookmark(resource: Resource, revision: int) -> WatchEvent:
+    obj: Json = {
+        "kind": resource.kind,
+        "apiVersion": resource.api_version,
+        "metadata": {"resourceVersion": str(revision), "creationTimestamp": None},
+    }
+    return WatchEvent(WatchType.BOOKMARK, obj)
