@@ -13,7 +13,7 @@ from kube.port import ALL, Client, Json, ObjectKey, Selection, WatchEvent, Watch
 from model.resources import NAMESPACES, PODS, Resource
 
 LIMIT_S = 30.0
-STEPS = 600
+STEPS = 100_000
 
 
 class BindingClient(Client, Protocol):
@@ -28,10 +28,16 @@ class Environment:
 
     client: BindingClient
     namespace: str
-    # Lets a little time pass: real time, or the simulator's.
-    step: Callable[[], Awaitable[None]]
-    # Turns a continue token into one that the server no longer honours.
-    expire_token: Callable[[str], Awaitable[str]]
+    # How long one look waits for the next: controllers need real time, a simulator only a turn of the loop.
+    step_s: float
+    # A watch this long may have a bookmark before its end.
+    short_watch_s: int
+    # Makes the server forget its history, and the token one that it no longer honours.
+    expire_token: Callable[[str], str]
+
+    async def step(self) -> None:
+        """Lets a little time pass."""
+        await asyncio.sleep(self.step_s)
 
     @property
     def here(self) -> Selection:

@@ -125,84 +125,88 @@ async def test_pod_that_has_ended_goes_at_once(env: Environment, phase: str) -> 
     assert await env.is_gone(key)
 
 
-async def test_dependents_go_with_their_owner(env: Environment) -> None:
-    owner = await env.create(VMIS, an_object(VMIS, "vmi"))
-    await env.create(PODS, a_pod("launcher", gates=(GATE,), metadata=owned_by(owner)))
-    middle = await env.create(WORKLOADS, an_object(WORKLOADS, "middle", metadata=owned_by(owner)))
-    await env.create(WORKLOADS, an_object(WORKLOADS, "leaf", metadata=owned_by(middle)))
-    await env.create(PODS, a_pod("bystander"))
-    await env.client.delete(env.key(VMIS, "vmi"))
-    for key in (env.key(PODS, "launcher"), env.key(WORKLOADS, "middle"), env.key(WORKLOADS, "leaf")):
-        await env.until(lambda key=key: env.is_gone(key))
-    assert not await env.is_gone(env.key(PODS, "bystander"))
+async def test_dependents_go_with_their_owner(managed: Environment) -> None:
+    owner = await managed.create(VMIS, an_object(VMIS, "vmi"))
+    await managed.create(PODS, a_pod("launcher", gates=(GATE,), metadata=owned_by(owner)))
+    middle = await managed.create(WORKLOADS, an_object(WORKLOADS, "middle", metadata=owned_by(owner)))
+    await managed.create(WORKLOADS, an_object(WORKLOADS, "leaf", metadata=owned_by(middle)))
+    await managed.create(PODS, a_pod("bystander"))
+    await managed.client.delete(managed.key(VMIS, "vmi"))
+    for key in (
+        managed.key(PODS, "launcher"),
+        managed.key(WORKLOADS, "middle"),
+        managed.key(WORKLOADS, "leaf"),
+    ):
+        await managed.until(lambda key=key: managed.is_gone(key))
+    assert not await managed.is_gone(managed.key(PODS, "bystander"))
 
 
-async def test_dependent_of_an_owner_that_never_was_goes(env: Environment) -> None:
+async def test_dependent_of_an_owner_that_never_was_goes(managed: Environment) -> None:
     owner = an_object(VMIS, "ghost", metadata={"uid": "00000000-0000-0000-0000-000000000000"})
-    await env.create(WORKLOADS, an_object(WORKLOADS, "orphan", metadata=owned_by(owner)))
-    await env.until(lambda: env.is_gone(env.key(WORKLOADS, "orphan")))
+    await managed.create(WORKLOADS, an_object(WORKLOADS, "orphan", metadata=owned_by(owner)))
+    await managed.until(lambda: managed.is_gone(managed.key(WORKLOADS, "orphan")))
 
 
-async def test_dependent_with_a_second_owner_stays_and_loses_the_reference(env: Environment) -> None:
-    first = await env.create(VMIS, an_object(VMIS, "first"))
-    second = await env.create(VMIS, an_object(VMIS, "second"))
+async def test_dependent_with_a_second_owner_stays_and_loses_the_reference(managed: Environment) -> None:
+    first = await managed.create(VMIS, an_object(VMIS, "first"))
+    second = await managed.create(VMIS, an_object(VMIS, "second"))
     both = owned_by(first)["ownerReferences"] + [
         reference | {"controller": False} for reference in owned_by(second)["ownerReferences"]
     ]
-    key = env.key(WORKLOADS, "shared")
-    await env.create(WORKLOADS, an_object(WORKLOADS, "shared", metadata={"ownerReferences": both}))
-    await env.client.delete(env.key(VMIS, "first"))
+    key = managed.key(WORKLOADS, "shared")
+    await managed.create(WORKLOADS, an_object(WORKLOADS, "shared", metadata={"ownerReferences": both}))
+    await managed.client.delete(managed.key(VMIS, "first"))
 
     async def has_one_owner() -> bool:
-        references = (await env.client.get(key))["metadata"]["ownerReferences"]
+        references = (await managed.client.get(key))["metadata"]["ownerReferences"]
         return [reference["name"] for reference in references] == ["second"]
 
-    await env.until(has_one_owner)
+    await managed.until(has_one_owner)
 
 
-async def test_foreground_deletion_waits_for_the_dependents(env: Environment) -> None:
-    owner = await env.create(VMIS, an_object(VMIS, "vmi"))
+async def test_foreground_deletion_waits_for_the_dependents(managed: Environment) -> None:
+    owner = await managed.create(VMIS, an_object(VMIS, "vmi"))
     metadata = owned_by(owner, is_blocking=True) | {"finalizers": [FINALIZER]}
-    dependent = env.key(WORKLOADS, "held")
-    await env.create(WORKLOADS, an_object(WORKLOADS, "held", metadata=metadata))
-    await env.client.delete(env.key(VMIS, "vmi"), DeleteOptions(propagation=Propagation.FOREGROUND))
-    waiting = await env.client.get(env.key(VMIS, "vmi"))
+    dependent = managed.key(WORKLOADS, "held")
+    await managed.create(WORKLOADS, an_object(WORKLOADS, "held", metadata=metadata))
+    await managed.client.delete(managed.key(VMIS, "vmi"), DeleteOptions(propagation=Propagation.FOREGROUND))
+    waiting = await managed.client.get(managed.key(VMIS, "vmi"))
     assert waiting["metadata"]["finalizers"] == ["foregroundDeletion"]
 
     async def is_marked() -> bool:
-        return "deletionTimestamp" in (await env.client.get(dependent))["metadata"]
+        return "deletionTimestamp" in (await managed.client.get(dependent))["metadata"]
 
-    await env.until(is_marked)
-    assert not await env.is_gone(env.key(VMIS, "vmi"))
-    await env.client.patch(dependent, {"metadata": {"finalizers": None}})
-    await env.until(lambda: env.is_gone(env.key(VMIS, "vmi")))
-
-
-async def test_orphaned_dependents_stay_without_their_owner(env: Environment) -> None:
-    owner = await env.create(VMIS, an_object(VMIS, "vmi"))
-    await env.create(WORKLOADS, an_object(WORKLOADS, "left", metadata=owned_by(owner)))
-    await env.client.delete(env.key(VMIS, "vmi"), DeleteOptions(propagation=Propagation.ORPHAN))
-    await env.until(lambda: env.is_gone(env.key(VMIS, "vmi")))
-    assert "ownerReferences" not in (await env.client.get(env.key(WORKLOADS, "left")))["metadata"]
+    await managed.until(is_marked)
+    assert not await managed.is_gone(managed.key(VMIS, "vmi"))
+    await managed.client.patch(dependent, {"metadata": {"finalizers": None}})
+    await managed.until(lambda: managed.is_gone(managed.key(VMIS, "vmi")))
 
 
-async def test_namespace_takes_its_objects_along_and_waits_for_finalizers(env: Environment) -> None:
-    key = env.key(NAMESPACES, env.namespace)
-    await env.create(PODS, a_pod())
-    await held(env)
-    await env.client.delete(key)
-    terminating = await env.client.get(key)
+async def test_orphaned_dependents_stay_without_their_owner(managed: Environment) -> None:
+    owner = await managed.create(VMIS, an_object(VMIS, "vmi"))
+    await managed.create(WORKLOADS, an_object(WORKLOADS, "left", metadata=owned_by(owner)))
+    await managed.client.delete(managed.key(VMIS, "vmi"), DeleteOptions(propagation=Propagation.ORPHAN))
+    await managed.until(lambda: managed.is_gone(managed.key(VMIS, "vmi")))
+    assert "ownerReferences" not in (await managed.client.get(managed.key(WORKLOADS, "left")))["metadata"]
+
+
+async def test_namespace_takes_its_objects_along_and_waits_for_finalizers(managed: Environment) -> None:
+    key = managed.key(NAMESPACES, managed.namespace)
+    await managed.create(PODS, a_pod())
+    await held(managed)
+    await managed.client.delete(key)
+    terminating = await managed.client.get(key)
     assert terminating["status"]["phase"] == "Terminating"
     with pytest.raises(Forbidden):
-        await env.create(PODS, a_pod("late"))
-    await env.until(lambda: env.is_gone(env.key(PODS, "pod")))
+        await managed.create(PODS, a_pod("late"))
+    await managed.until(lambda: managed.is_gone(managed.key(PODS, "pod")))
 
     async def is_marked() -> bool:
-        return "deletionTimestamp" in (await env.client.get(env.key(VMS, "vm")))["metadata"]
+        return "deletionTimestamp" in (await managed.client.get(managed.key(VMS, "vm")))["metadata"]
 
-    await env.until(is_marked)
-    assert not await env.is_gone(key)
-    await env.client.patch(env.key(VMS, "vm"), {"metadata": {"finalizers": None}})
-    await env.until(lambda: env.is_gone(key))
+    await managed.until(is_marked)
+    assert not await managed.is_gone(key)
+    await managed.client.patch(managed.key(VMS, "vm"), {"metadata": {"finalizers": None}})
+    await managed.until(lambda: managed.is_gone(key))
     with pytest.raises(NotFound):
-        await env.client.create(PODS, a_pod(metadata={"namespace": env.namespace}))
+        await managed.client.create(PODS, a_pod(metadata={"namespace": managed.namespace}))

@@ -253,9 +253,9 @@ async def test_extended_resource_is_whole_and_its_request_is_its_limit(env: Envi
             await a_gated(env, containers=[{"name": "main", "image": "none", "resources": resources}])
 
 
-async def test_scheduler_binds_an_ungated_pod_to_its_pin_and_leaves_gated_ones(env: Environment) -> None:
+async def test_scheduler_binds_an_ungated_pod_to_its_pin_and_leaves_gated_ones(managed: Environment) -> None:
     """The whole of R10 as the API server and the scheduler see it, with a tainted node."""
-    node = env.namespace
+    node = managed.namespace
     allocatable = {"cpu": "8", "memory": "8Gi", "pods": "10", H100: "1"}
     status = {
         "allocatable": allocatable,
@@ -263,16 +263,16 @@ async def test_scheduler_binds_an_ungated_pod_to_its_pin_and_leaves_gated_ones(e
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
     }
     taint = {"key": "gpu", "value": "h100", "effect": "NoSchedule"}
-    await env.client.create(NODES, an_object(NODES, node, spec={"taints": [taint]}, status=status))
-    key = env.key(PODS, "pod")
+    await managed.client.create(NODES, an_object(NODES, node, spec={"taints": [taint]}, status=status))
+    key = managed.key(PODS, "pod")
     try:
-        pod = await a_gated(env, schedulerName="default-scheduler")
+        pod = await a_gated(managed, schedulerName="default-scheduler")
         for _ in range(5):
-            await env.step()
-        assert "nodeName" not in (await env.client.get(key))["spec"]
+            await managed.step()
+        assert "nodeName" not in (await managed.client.get(key))["spec"]
         not_ready = {"operator": "Exists"}  # of the fresh node, which has no kubelet
         await patch(
-            env,
+            managed,
             {
                 "schedulingGates": None,
                 "tolerations": [*pod["spec"]["tolerations"], TOLERATION, not_ready],
@@ -281,9 +281,9 @@ async def test_scheduler_binds_an_ungated_pod_to_its_pin_and_leaves_gated_ones(e
         )
 
         async def is_bound() -> bool:
-            return (await env.client.get(key))["spec"].get("nodeName") == node
+            return (await managed.client.get(key))["spec"].get("nodeName") == node
 
-        await env.until(is_bound)
-        assert pod_scheduled(await env.client.get(key))["status"] == "True"
+        await managed.until(is_bound)
+        assert pod_scheduled(await managed.client.get(key))["status"] == "True"
     finally:
-        await env.client.delete(env.key(NODES, node))
+        await managed.client.delete(managed.key(NODES, node))
