@@ -8,14 +8,11 @@ the object and moves its generation.)
 from __future__ import annotations
 
 import urllib.error
-from pathlib import Path
 from typing import Any
 
-import yaml
-
+from model.crds import all_crds
 from tests.cluster.rest import Rest
 
-OWN = Path(__file__).parents[2] / "deploy" / "crds"
 PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -31,14 +28,9 @@ def foreign() -> list[dict[str, Any]]:
     ]
 
 
-def own() -> list[dict[str, Any]]:
-    """What `make crds` wrote."""
-    return [yaml.safe_load(path.read_text()) for path in sorted(OWN.glob("*.yaml"))]
-
-
 def install(rest: Rest) -> None:
     """Creates every CRD; one that exists already stays as it is."""
-    for crd in [*foreign(), *own()]:
+    for crd in [*foreign(), *all_crds()]:
         try:
             rest.request("POST", PATH, crd)
         except urllib.error.HTTPError as error:
