@@ -29,5 +29,6 @@ test: $(STAMP) ## the fast tests: unit tables, properties, contracts on simulato
 envtest-assets: $(STAMP) ## build the real control plane's binaries into a per-user cache (or use KUBEBUILDER_ASSETS)
 	@$(PY) -m tests.cluster assets
 
-envtest: envtest-assets ## the contract suite and the stories on a real control plane
+envtest: $(STAMP) ## the contract suite and the stories on a real control plane (without binaries: skips, fails in CI)
+	@$(PY) -m tests.cluster assets || test "$$CI" != true
 	$(BIN)/pytest -m envtest

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 POLL_S = 0.05
-STOP_S = 10.0
+STOP_S = 5.0
 LOG_TAIL_LINES = 5
 
 
@@ -75,9 +75,11 @@ def wait_for(
 ) -> None:
     """Polls until `is_ready`; raises ProcessDied once one of `processes` ends, NotReady after `limit_s`."""
     deadline = time.monotonic() + limit_s
-    while not is_ready():
+    while True:
         for process in processes:
             process.check()
+        if is_ready():
+            return
         if time.monotonic() > deadline:
             raise NotReady(f"{what} did not become ready within {limit_s:.0f} s")
         time.sleep(POLL_S)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 TIMEOUT_S = 10.0
+# Someone else may listen on the port, and say nothing.
+READY_TIMEOUT_S = 1.0
 
 
 class Rest:
@@ -23,19 +25,19 @@ class Rest:
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
 
-    def request(self, method: str, path: str, body: Any = None) -> Any:
+    def request(self, method: str, path: str, body: Any = None, timeout_s: float = TIMEOUT_S) -> Any:
         """The decoded answer; raises urllib.error.URLError (HTTPError for an error status)."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         request = urllib.request.Request(self._server + path, data=data, headers=headers, method=method)
-        with self._opener.open(request, timeout=TIMEOUT_S) as answer:
+        with self._opener.open(request, timeout=timeout_s) as answer:
             raw = answer.read()
         return json.loads(raw) if raw[:1] in (b"{", b"[") else raw
 
     def is_ready(self) -> bool:
         """Whether /readyz says ok."""
         try:
-            return bool(self.request("GET", "/readyz") == b"ok")
+            return bool(self.request("GET", "/readyz", timeout_s=READY_TIMEOUT_S) == b"ok")
         except OSError:
             return False
 
