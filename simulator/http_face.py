@@ -63,7 +63,11 @@ def _application(server: ApiServer) -> web.Application:
     app.router.add_get("/api/{version}", face.kinds)
     app.router.add_get("/apis/{group}/{version}", face.kinds)
     for root in ("/api/{version}", "/apis/{group}/{version}"):
-        for scope in ("", "/namespaces/{namespace}"):
+        app.router.add_route(
+            "*", f"{root}/{{plural:namespaces}}/{{name}}/{{subresource:status|finalize}}", face.single
+        )
+        # The namespaced path first: the other one would take `namespaces` for a kind.
+        for scope in ("/namespaces/{namespace}", ""):
             app.router.add_route("*", f"{root}{scope}/{{plural}}", face.collection)
             app.router.add_route("*", f"{root}{scope}/{{plural}}/{{name}}", face.single)
             app.router.add_route("*", f"{root}{scope}/{{plural}}/{{name}}/{{subresource}}", face.single)

@@ -40,9 +40,7 @@ def _apply(document: Any, operation: Mapping[str, Any]) -> Any:
         case "remove":
             _remove(document, path)
         case "replace":
-            _find(document, path)
-            _remove(document, path)
-            return _add(document, path, copy.deepcopy(operation.get("value")))
+            return _replace(document, path, copy.deepcopy(operation.get("value")))
         case "move":
             value = _find(document, source := _tokens(str(operation.get("from", ""))))
             _remove(document, source)
@@ -56,6 +54,14 @@ def _apply(document: Any, operation: Mapping[str, Any]) -> Any:
         case unknown:
             raise PatchFailed(f"unknown operation {unknown!r}")
     return document
+
+
+def _replace(document: Any, path: Sequence[str], value: Any) -> Any:
+    """Against RFC 6902, as the API server does it: a missing member of an object is added."""
+    parent = _find(document, path[:-1])
+    if path and not isinstance(parent, dict):
+        _remove(document, path)
+    return _add(document, path, value)
 
 
 def _tokens(pointer: str) -> list[str]:

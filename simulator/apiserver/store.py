@@ -91,6 +91,7 @@ class Store:
             shelf.history.clear()
             shelf.compacted = self.revision
             shelf.news.set()
+            shelf.news = asyncio.Event()
 
     def _next(self) -> str:
         self.revision += 1
