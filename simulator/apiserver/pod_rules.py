@@ -87,8 +87,8 @@ def update_faults(old: Json, new: Json) -> Iterator[str]:
         yield (
             "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
             "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
-            "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
-            "previously negative)"
+            "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow "
+            "it to be set to 1 if it was previously negative)"
         )
 
 

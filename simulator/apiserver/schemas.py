@@ -102,8 +102,13 @@ def _bound_faults(schema: Schema, value: Any) -> Iterator[str]:
                 yield f"may not be longer than {schema[f'max{counted}']}"
             if len(value) < schema.get(f"min{counted}", 0):
                 yield f"should be at least {schema[f'min{counted}']} long"
-    if isinstance(value, str) and "pattern" in schema and not re.search(schema["pattern"], value):
+    if isinstance(value, str) and "pattern" in schema and not _matches(schema["pattern"], value):
         yield f"should match {schema['pattern']!r}"
+
+
+def _matches(pattern: str, value: str) -> bool:
+    """As Go does: `$` is the very end, also of a text that ends in a newline."""
+    return re.search(re.sub(r"\$$", r"\\Z", pattern), value) is not None
 
 
 def _children(schema: Schema) -> list[Schema]:

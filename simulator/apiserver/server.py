@@ -39,7 +39,7 @@ from kube.port import (
 from model import resources as r
 from model.instants import rfc3339
 from model.resources import Resource
-from simulator.apiserver import pod_rules, writes
+from simulator.apiserver import object_rules, pod_rules, writes
 from simulator.apiserver.patches import PatchFailed, json_patch, merge_patch
 from simulator.apiserver.selectors import matcher
 from simulator.apiserver.served import ServedKinds
@@ -51,6 +51,7 @@ Mutator = Callable[[Resource, Json], Json | None]
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_TOKEN = re.compile(r"\d+-[0-9a-f]{8}")
 _MAX_NAME = 253
 _PAGES_KEPT = 64
 """Lists that are under way; the oldest expires first."""
@@ -85,6 +86,9 @@ class ApiServer:
         """See Reader; later pages come from the first one's moment."""
         self.kinds.of(resource)
         if continue_token:
+            if not _TOKEN.fullmatch(continue_token):
+                text = "continue key is not valid: the token is none of this server's"
+                raise BadRequest(resource.full_name, text, 400, "BadRequest")
             if continue_token not in self._pages:
                 text = "The provided continue parameter is too old to display a consistent list result."
                 raise Gone(resource.full_name, text, 410, "Expired")
@@ -114,6 +118,8 @@ class ApiServer:
         """See Writer."""
         self.kinds.of(key.resource)
         old = self._read(key)
+        if self.kinds.of(key.resource).is_custom and not (body.get("metadata") or {}).get("resourceVersion"):
+            self._refuse(key, ["metadata.resourceVersion: Invalid value: 0: must be specified for an update"])
         return self._update(key, old, copied(body), subresource)
 
     async def patch(
@@ -133,7 +139,9 @@ class ApiServer:
             except PatchFailed as error:
                 raise Invalid(str(key), f"the server rejected our request: {error}", 422, "Invalid") from None
         else:
-            raise BadRequest(str(key), f"{options.type}: unsupported patch", 415, "UnsupportedMediaType")
+            raise BadRequest(str(key), f"{options.type}: the body is no such patch", 400, "BadRequest")
+        if new.get("metadata", {}).get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
+            self._refuse(key, ["metadata.uid: Invalid value: field is immutable"])  # where a PUT conflicts
         return self._update(key, old, new, options.subresource)
 
     async def delete(self, key: ObjectKey, options: DeleteOptions = PLAIN_DELETE) -> None:
@@ -204,7 +212,8 @@ class ApiServer:
             meta.pop(name, None)
         writes.prepare(served, obj, now)
         obj = served.prune(obj)
-        self._refuse(key, [*served.faults(obj), *writes.creation_faults(resource, obj)])
+        found = [*object_rules.faults_of(resource, obj), *served.faults(obj)]
+        self._refuse(key, [*found, *writes.creation_faults(resource, obj)])
         if self.store.read(resource, key_of(obj)) is not None:
             text = f'{resource.full_name} "{key.name}" already exists'
             raise AlreadyExists(str(key), text, 409, "AlreadyExists")
@@ -214,7 +223,7 @@ class ApiServer:
 
     def _update(self, key: ObjectKey, old: Json, new: Json, subresource: str) -> Json:
         served = self.kinds.of(key.resource)
-        if subresource == "status" and not key.resource.has_status:
+        if subresource and not (subresource == "status" and key.resource.has_status):
             raise NotFound(str(key), "the server could not find the requested resource", 404, "NotFound")
         meta = new.setdefault("metadata", {})
         if meta.get("resourceVersion") not in (None, "", old["metadata"]["resourceVersion"]):
@@ -236,14 +245,15 @@ class ApiServer:
             return old
         writes.raise_generation(served, old, merged)
         if merged["metadata"].get("deletionTimestamp") and self._may_go(key.resource, merged):
-            self.store.write(key.resource, merged)
+            # The last finalizer's removal is stored nowhere: watchers see the state before it.
             return self._remove(key.resource, key_of(merged))
         return self.store.write(key.resource, merged)
 
     def _update_faults(self, key: ObjectKey, old: Json, new: Json, subresource: str) -> list[str]:
+        found = [*object_rules.faults_of(key.resource, new), *object_rules.change_faults(old, new)]
         if key.resource == r.PODS and not subresource:
-            return list(pod_rules.update_faults(old, new))
-        return []
+            found += pod_rules.update_faults(old, new)
+        return found
 
     def _may_go(self, resource: Resource, obj: Json) -> bool:
         waits = obj["metadata"].get("deletionGracePeriodSeconds", 0) and resource == r.PODS

@@ -1,0 +1,168 @@
+"""The kubelets of all simulated nodes: heartbeats, admission, running and ending pods, the device plugin.
+
+A node takes part when it carries the label `KUBELET`. Two annotations of it are knobs: `REFUSE` refuses each
+new pod that asks for an extended resource with that reason, `DEAD` stops the kubelet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from kube.errors import ApiError, Conflict, NotFound
+from kube.port import MERGE_STATUS, DeleteOptions, Json, ObjectKey
+from model.resource_names import is_extended
+from model.resources import LEASES, NODES, PODS, Resource
+from simulator.actors.acting import RETRY_S, Stage, with_condition
+from simulator.actors.quantities import allocatable, requests
+
+KUBELET = "kubelet.simulator/plays"
+REFUSE = "kubelet.simulator/refuse"
+DEAD = "kubelet.simulator/dead"
+HEARTBEAT_S = 8.0
+"""Enough for a node monitor with a grace of 12 s; real kubelets beat every 10 s against 40 s."""
+_VIRTUAL = "devices.kubevirt.io/"
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(slots=True)
+class Kubelet:
+    """Plays the kubelet of every node that carries the label."""
+
+    resources: tuple[Resource, ...] = (NODES, PODS)
+    _beaten_ms: dict[str, int] = field(default_factory=dict)
+
+    async def act(self, stage: Stage) -> float | None:
+        """See Actor."""
+        wait_s = HEARTBEAT_S
+        pods = sorted(stage.cache.of(PODS), key=_age)
+        for node in stage.cache.of(NODES):
+            if KUBELET not in (node["metadata"].get("labels") or {}) or knob(node, DEAD):
+                continue
+            try:
+                wait_s = min(wait_s, await self._beat(stage, node))
+                await _tend_pods(stage, node, [p for p in pods if _is_on(p, node)])
+            except (Conflict, NotFound):
+                wait_s = RETRY_S
+        return wait_s
+
+    async def _beat(self, stage: Stage, node: Json) -> float:
+        """Renew the Ready condition and the Lease when due; returns in how many seconds it is due again."""
+        name = node["metadata"]["name"]
+        since_s = (stage.clock() - self._beaten_ms.get(name, -(10**9))) / 1000
+        if since_s < HEARTBEAT_S:
+            return HEARTBEAT_S - since_s
+        self._beaten_ms[name] = stage.clock()
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "message": "kubelet is posting ready status",
+            "lastTransitionTime": stage.now,
+        }
+        old = (node.get("status") or {}).get("conditions")
+        beat = [
+            {**c, "lastHeartbeatTime": stage.now} if c["type"] == "Ready" else c
+            for c in with_condition(old, ready)
+        ]
+        await stage.patch(NODES, node, {"status": {"conditions": beat}}, MERGE_STATUS)
+        await _renew_lease(stage, name)
+        return HEARTBEAT_S
+
+
+def knob(obj: Json, name: str) -> str:
+    """The value of an annotation, or the empty string."""
+    return str((obj["metadata"].get("annotations") or {}).get(name, ""))
+
+
+async def _renew_lease(stage: Stage, name: str) -> None:
+    key = ObjectKey(LEASES, name, "kube-node-lease")
+    renewed = stage.now.removesuffix("Z") + ".000000Z"
+    spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed}
+    try:
+        await stage.client.patch(key, {"spec": spec})
+    except NotFound:
+        lease = {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": spec}
+        try:
+            await stage.client.create(LEASES, lease)
+        except ApiError:
+            return  # the namespace is not there yet; the next beat tries again
+
+
+async def _tend_pods(stage: Stage, node: Json, pods: list[Json]) -> None:
+    free = allocatable(node)
+    for pod in pods:
+        if pod["metadata"].get("deletionTimestamp"):
+            await stage.delete(PODS, pod, DeleteOptions(grace_s=0))
+            continue
+        phase = (pod.get("status") or {}).get("phase")
+        if phase in _ENDED:
+            continue
+        wanted = requests(pod)
+        reason = "" if phase == "Running" else _why_refused(node, free, wanted)
+        if reason:
+            await _refuse(stage, pod, reason)
+            continue
+        for name, amount in wanted.items():
+            free[name] = free.get(name, Fraction(0)) - amount
+        if phase != "Running":
+            await _run(stage, pod)
+
+
+def _why_refused(node: Json, free: dict[str, Fraction], wanted: dict[str, Fraction]) -> str:
+    """The first shortage, or the knob; a resource that the node does not name at all is not checked."""
+    if knob(node, REFUSE) and any(is_extended(name) and not name.startswith(_VIRTUAL) for name in wanted):
+        return knob(node, REFUSE)
+    order = sorted(wanted, key=lambda name: (is_extended(name), name))
+    short = [name for name in order if name in free and free[name] < wanted[name]]
+    return f"OutOf{short[0]}" if short else ""
+
+
+async def _refuse(stage: Stage, pod: Json, reason: str) -> None:
+    if reason.startswith("OutOf"):
+        text = f"Node didn't have enough resource: {reason.removeprefix('OutOf')}"
+    else:
+        text = "Allocate failed due to no healthy devices present, which is unexpected"
+    status = {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {text}"}
+    await stage.patch(PODS, pod, {"status": status | {"startTime": stage.now}}, MERGE_STATUS)
+
+
+async def _run(stage: Stage, pod: Json) -> None:
+    now = stage.now
+    conditions = (pod.get("status") or {}).get("conditions")
+    for name in ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", "PodScheduled"):
+        conditions = with_condition(
+            conditions, {"type": name, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+        )
+    status = {
+        "phase": "Running",
+        "startTime": now,
+        "hostIP": "10.0.0.1",
+        "podIP": "10.1.0.7",
+        "podIPs": [{"ip": "10.1.0.7"}],
+        "conditions": conditions,
+        "containerStatuses": [_started(c, now) for c in pod["spec"]["containers"]],
+        "initContainerStatuses": [_started(c, now) for c in pod["spec"].get("initContainers") or []],
+    }
+    await stage.patch(PODS, pod, {"status": status}, MERGE_STATUS)
+
+
+def _started(container: Json, now: str) -> Json:
+    return {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "simulated",
+        "containerID": f"simulated://{container['name']}",
+        "ready": True,
+        "started": True,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": now}},
+    }
+
+
+def _is_on(pod: Json, node: Json) -> bool:
+    return bool(pod["spec"].get("nodeName") == node["metadata"]["name"])
+
+
+def _age(pod: Json) -> tuple[str, str]:
+    return (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])

@@ -1,0 +1,155 @@
+"""The launcher pod that virt-controller makes for a VMI, as the recordings of a real one show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube.port import Json
+
+_IMAGE = "virt-launcher:simulated"
+_MEMORY_OVERHEAD_MI = 1320
+_UNITS_MI = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024 * 1024}
+_DROPPED_ANNOTATIONS = (
+    "kubectl.kubernetes.io",
+    "kubevirt.io/storage-observed-api-version",
+    "kubevirt.io/latest-observed-api-version",
+)
+_HOST_MODEL = "node-labeller.kubevirt.io/obsolete-host-model"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def launcher_pod(vmi: Json) -> Json:
+    """The pod's body; the gate is admission's business."""
+    meta, spec = vmi["metadata"], vmi["spec"]
+    name, uid = meta["name"], meta["uid"]
+    return {
+        "metadata": {
+            "generateName": f"virt-launcher-{name}-",
+            "namespace": meta["namespace"],
+            "labels": {
+                **(meta.get("labels") or {}),
+                "kubevirt.io": "virt-launcher",
+                "kubevirt.io/created-by": uid,
+                "vm.kubevirt.io/name": spec.get("hostname", name)[:63],
+                "vmi.kubevirt.io/id": name[:63],
+            },
+            "annotations": {"kubevirt.io/domain": name} | _kept_annotations(meta),
+            "ownerReferences": [
+                {
+                    "apiVersion": "kubevirt.io/v1",
+                    "kind": "VirtualMachineInstance",
+                    "name": name,
+                    "uid": uid,
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": _pod_spec(spec, name),
+    }
+
+
+def _pod_spec(spec: Json, name: str) -> Json:
+    pod: Json = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": spec.get("terminationGracePeriodSeconds", 30) + 30,
+        "hostname": spec.get("hostname", name),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "nodeSelector": _node_selector(spec),
+        "affinity": _affinity(spec),
+        "tolerations": list(spec.get("tolerations") or []),
+        "readinessGates": [{"conditionType": "kubevirt.io/virtual-machine-unpaused"}],
+        "volumes": _volumes(spec),
+        "initContainers": [_console_log()],
+        "containers": [{"name": "compute", "image": _IMAGE, "resources": _resources(spec)}],
+    }
+    for field in ("priorityClassName", "schedulerName", "topologySpreadConstraints", "resourceClaims"):
+        if spec.get(field):
+            pod[field] = spec[field]
+    return pod
+
+
+def _kept_annotations(meta: Json) -> dict[str, str]:
+    given = meta.get("annotations") or {}
+    return {key: value for key, value in given.items() if not key.startswith(_DROPPED_ANNOTATIONS)}
+
+
+def _node_selector(spec: Json) -> dict[str, str]:
+    machine = (spec["domain"].get("machine") or {}).get("type", "q35")
+    return {
+        "kubernetes.io/arch": spec.get("architecture", "amd64"),
+        "kubevirt.io/schedulable": "true",
+        f"machine-type.node.kubevirt.io/{machine}": "true",
+        **(spec.get("nodeSelector") or {}),
+    }
+
+
+def _affinity(spec: Json) -> Json:
+    """The VMI's own, with KubeVirt's expression in every required term, or as the only one."""
+    affinity: Json = dict(spec.get("affinity") or {})
+    node = dict(affinity.get("nodeAffinity") or {})
+    expression = {"key": _HOST_MODEL, "operator": "DoesNotExist"}
+    terms: list[Json] = list((node.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}])
+    node[_REQUIRED] = {
+        "nodeSelectorTerms": [
+            {**term, "matchExpressions": [*(term.get("matchExpressions") or []), expression]}
+            for term in terms
+        ]
+    }
+    return {**affinity, "nodeAffinity": node}
+
+
+def _volumes(spec: Json) -> list[Json]:
+    names = ("private", "public", "sockets", "virt-bin-share-dir", "libvirt-runtime", "ephemeral-disks")
+    volumes: list[Json] = [{"name": name, "emptyDir": {}} for name in names]
+    for disk in spec.get("volumes") or []:
+        source = disk.get("persistentVolumeClaim") or {}
+        claim = source.get("claimName") or (disk.get("dataVolume") or {}).get("name")
+        hotplugged = source.get("hotpluggable") or (disk.get("dataVolume") or {}).get("hotpluggable")
+        if claim and not hotplugged:
+            volumes.append({"name": disk["name"], "persistentVolumeClaim": {"claimName": claim}})
+    return [*volumes, {"name": "hotplug-disks", "emptyDir": {}}]
+
+
+def _resources(spec: Json) -> Json:
+    domain = spec["domain"]
+    devices = {f"devices.kubevirt.io/{name}": 1 for name in ("kvm", "tun", "vhost-net")}
+    for device in _devices(domain):
+        devices[device] = devices.get(device, 0) + 1
+    given = domain.get("resources") or {}
+    limits = {name: str(count) for name, count in devices.items()}
+    requests = {
+        **limits,
+        "cpu": f"{100 * ((domain.get('cpu') or {}).get('cores') or 1)}m",
+        "memory": f"{_memory_mi(domain)}Mi",
+        "ephemeral-storage": "50M",
+    }
+    return {
+        "limits": limits | (given.get("limits") or {}),
+        "requests": requests | (given.get("requests") or {}),
+    }
+
+
+def _devices(domain: Json) -> list[str]:
+    """The extended resources of GPUs and host devices; those of a DRA claim have no deviceName (053)."""
+    devices = domain.get("devices") or {}
+    listed: list[Any] = [*(devices.get("gpus") or []), *(devices.get("hostDevices") or [])]
+    return [device["deviceName"] for device in listed if device.get("deviceName")]
+
+
+def _memory_mi(domain: Json) -> int:
+    guest = str((domain.get("memory") or {}).get("guest", "1Gi"))
+    return round(float(guest[:-2]) * _UNITS_MI[guest[-2:]]) + _MEMORY_OVERHEAD_MI
+
+
+def _console_log() -> Json:
+    return {
+        "name": "guest-console-log",
+        "image": _IMAGE,
+        "restartPolicy": "Always",
+        "resources": {
+            "requests": {"cpu": "5m", "memory": "35M"},
+            "limits": {"cpu": "15m", "memory": "60M"},
+        },
+    }

@@ -1,0 +1,152 @@
+"""The simulated cluster's scheduler: an independent judge of where a pod may run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from kube.errors import Conflict, NotFound
+from kube.port import MERGE_STATUS, Json
+from model.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
+from simulator.actors.acting import RETRY_S, Stage, condition, key_of, with_condition
+from simulator.actors.quantities import allocatable, requests
+from simulator.apiserver.server import ApiServer
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Binds each pod without gates to the fitting node with most room, or says that none fits."""
+
+    server: ApiServer
+    resources: tuple[Resource, ...] = (NODES, PODS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES)
+
+    async def act(self, stage: Stage) -> float | None:
+        """See Actor."""
+        wait_s = None
+        waiting = [pod for pod in stage.cache.of(PODS) if _is_waiting(pod)]
+        for pod in sorted(waiting, key=lambda p: (-p["spec"].get("priority", 0), _age(p))):
+            try:
+                await self._schedule(stage, pod)
+            except (Conflict, NotFound):
+                wait_s = RETRY_S
+        return wait_s
+
+    async def _schedule(self, stage: Stage, pod: Json) -> None:
+        nodes = stage.cache.of(NODES)
+        free = _free(nodes, stage.cache.of(PODS))
+        fitting = [
+            node["metadata"]["name"]
+            for node in nodes
+            if _accepts(node, pod, free[node["metadata"]["name"]]) and _reaches(stage, node, pod)
+        ]
+        if fitting:
+            best = min(fitting, key=lambda name: (-sum(free[name].values()), name))
+            await self.server.bind(key_of(PODS, pod), best)
+            stage.cache.put(PODS, await stage.client.get(key_of(PODS, pod)))
+            return
+        unschedulable = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": f"0/{len(nodes)} nodes are available",
+            "lastProbeTime": None,
+            "lastTransitionTime": stage.now,
+        }
+        old = (pod.get("status") or {}).get("conditions")
+        if condition(old, "PodScheduled") != with_condition(old, unschedulable)[0]:
+            conditions = with_condition(old, unschedulable)
+            if conditions != old:
+                await stage.patch(PODS, pod, {"status": {"conditions": conditions}}, MERGE_STATUS)
+
+
+def _is_waiting(pod: Json) -> bool:
+    spec, phase = pod["spec"], (pod.get("status") or {}).get("phase")
+    going = pod["metadata"].get("deletionTimestamp")
+    return not spec.get("nodeName") and not spec.get("schedulingGates") and not going and phase == "Pending"
+
+
+def _free(nodes: list[Json], pods: list[Json]) -> dict[str, dict[str, Fraction]]:
+    free = {node["metadata"]["name"]: allocatable(node) for node in nodes}
+    for pod in pods:
+        room = free.get(pod["spec"].get("nodeName", ""))
+        if room is not None and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            for name, amount in requests(pod).items():
+                room[name] = room.get(name, Fraction(0)) - amount
+    return free
+
+
+def _accepts(node: Json, pod: Json, free: Mapping[str, Fraction]) -> bool:
+    spec = pod["spec"]
+    labels = node["metadata"].get("labels") or {}
+    if node["spec"].get("unschedulable"):
+        return False
+    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+        return False
+    required: Any = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
+    if required is not None and not _some_term_holds(required.get("nodeSelectorTerms") or [], node):
+        return False
+    if not all(
+        _is_tolerated(taint, spec.get("tolerations") or []) for taint in node["spec"].get("taints") or []
+    ):
+        return False
+    return all(free.get(name, Fraction(0)) >= amount for name, amount in requests(pod).items() if amount)
+
+
+def _reaches(stage: Stage, node: Json, pod: Json) -> bool:
+    for volume in pod["spec"].get("volumes") or []:
+        source = volume.get("persistentVolumeClaim")
+        if not source:
+            continue
+        claim = stage.cache.get(PERSISTENT_VOLUME_CLAIMS, source["claimName"], pod["metadata"]["namespace"])
+        bound = stage.cache.get(PERSISTENT_VOLUMES, (claim or {}).get("spec", {}).get("volumeName", ""))
+        required: Any = ((bound or {}).get("spec", {}).get("nodeAffinity") or {}).get("required")
+        if claim is None or (required and not _some_term_holds(required["nodeSelectorTerms"], node)):
+            return False
+    return True
+
+
+def _some_term_holds(terms: list[Json], node: Json) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    fields = {"metadata.name": node["metadata"]["name"]}
+    return any(
+        (term.get("matchExpressions") or term.get("matchFields"))
+        and all(_holds(r, labels) for r in term.get("matchExpressions") or [])
+        and all(_holds(r, fields) for r in term.get("matchFields") or [])
+        for term in terms
+    )
+
+
+def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(requirement["key"]), requirement.get("values") or []
+    judged = {
+        "In": value in values,
+        "NotIn": value not in values,
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
+    }
+    if requirement["operator"] in judged:
+        return judged[requirement["operator"]]
+    difference = int(value) - int(values[0]) if value is not None else 0
+    return difference > 0 if requirement["operator"] == "Gt" else difference < 0
+
+
+def _is_tolerated(taint: Json, tolerations: list[Json]) -> bool:
+    if taint["effect"] == "PreferNoSchedule":
+        return True
+    return any(
+        toleration.get("effect", "") in ("", taint["effect"])
+        and toleration.get("key", "") in ("", taint["key"])
+        and (
+            toleration.get("operator") == "Exists"
+            or (toleration.get("key") and toleration.get("value", "") == taint.get("value", ""))
+        )
+        for toleration in tolerations
+    )
+
+
+def _age(pod: Json) -> tuple[str, str]:
+    return (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])

@@ -1,0 +1,68 @@
+"""virt-handler of every node: a scheduled VMI runs, and ends with its launcher."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kube.errors import Conflict, NotFound
+from kube.port import Json
+from model.resources import NODES, PODS, VIRTUAL_MACHINE_INSTANCES, Resource
+from simulator.actors.acting import RETRY_S, Stage, with_condition
+from simulator.actors.kubelet import DEAD, KUBELET, knob
+from simulator.actors.vmi_controller import phase_of
+
+
+@dataclass(slots=True)
+class VirtHandler:
+    """Moves VMIs from Scheduled to Running, and to their final phase when their launcher has gone."""
+
+    resources: tuple[Resource, ...] = (NODES, PODS, VIRTUAL_MACHINE_INSTANCES)
+
+    async def act(self, stage: Stage) -> float | None:
+        """See Actor."""
+        wait_s = None
+        for vmi in stage.cache.of(VIRTUAL_MACHINE_INSTANCES):
+            if phase_of(vmi) in ("Scheduled", "Running") and _handles(stage, vmi):
+                try:
+                    await _tend(stage, vmi)
+                except (Conflict, NotFound):
+                    wait_s = RETRY_S
+        return wait_s
+
+
+def _handles(stage: Stage, vmi: Json) -> bool:
+    node = stage.cache.get(NODES, vmi["status"].get("nodeName", ""))
+    return node is not None and KUBELET in (node["metadata"].get("labels") or {}) and not knob(node, DEAD)
+
+
+async def _tend(stage: Stage, vmi: Json) -> None:
+    pods = {pod["metadata"]["uid"]: pod for pod in stage.cache.of(PODS)}
+    listed = [pods[uid] for uid in vmi["status"].get("activePods") or {} if uid in pods]
+    runs = any((pod.get("status") or {}).get("phase") == "Running" for pod in listed)
+    if not runs:
+        await _reach(stage, vmi, "Succeeded" if vmi["metadata"].get("deletionTimestamp") else "Failed")
+    elif phase_of(vmi) == "Scheduled" and not vmi["metadata"].get("deletionTimestamp"):
+        await _reach(stage, vmi, "Running")
+
+
+async def _reach(stage: Stage, vmi: Json, phase: str) -> None:
+    status = vmi["status"]
+    reached = {"phase": phase, "phaseTransitionTimestamp": stage.now}
+    change: Json = {
+        "phase": phase,
+        "phaseTransitionTimestamps": [*(status.get("phaseTransitionTimestamps") or []), reached],
+    }
+    if phase == "Running":
+        times = {"lastProbeTime": stage.now, "lastTransitionTime": stage.now}
+        conditions = with_condition(status.get("conditions"), {"type": "Ready", "status": "True", **times})
+        change["conditions"] = with_condition(
+            conditions,
+            {
+                "type": "LiveMigratable",
+                "status": "False",
+                "reason": "HostDeviceNotLiveMigratable",
+                "message": "VMI uses a PCI host device",
+                **times,
+            },
+        )
+    await stage.patch(VIRTUAL_MACHINE_INSTANCES, vmi, {"status": change})

@@ -1,0 +1,175 @@
+"""virt-controller's part for one VM: its VMI, restarts by run strategy, back-off, status.
+
+The restart table is the measured one: what happens under Always, RerunOnFailure, Manual, Once and Halted when
+the VMI or its launcher ends or is deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kube.port import MERGE_STATUS, Json
+from model.instants import parse_rfc3339, rfc3339
+from model.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
+from simulator.actors.acting import Stage, condition
+from simulator.actors.vmi_controller import FINAL, FINALIZER, has_run, phase_of
+
+BACKOFF_S = 10
+BACKOFF_LIMIT_S = 300
+"""A failed start waits 10 s times the square of the failures in a row, up to 300 s."""
+_RESTARTS = ("Always", "RerunOnFailure", "Once")
+
+
+@dataclass(slots=True)
+class Last:
+    """The VMI that a VM had last, as last seen: whether it ran decides what its end means."""
+
+    uid: str = ""
+    ran: bool = False
+    was_failed: bool = False
+    is_counted: bool = False
+
+
+async def tend_vm(stage: Stage, vm: Json, last: Last) -> float | None:
+    """One look at a VM; returns in how many seconds its back-off ends."""
+    if not vm["metadata"].get("finalizers") and not vm["metadata"].get("deletionTimestamp"):
+        vm = await stage.patch(VIRTUAL_MACHINES, vm, {"metadata": {"finalizers": [FINALIZER]}})
+    vmi = stage.cache.get(VIRTUAL_MACHINE_INSTANCES, vm["metadata"]["name"], vm["metadata"]["namespace"])
+    failure = _count_failure(stage, vm, vmi, last)
+    if vm["metadata"].get("deletionTimestamp"):
+        await _end_vm(stage, vm, vmi, failure)
+        return None
+    if vmi is None:
+        vmi, wait_s = await _start_if_due(stage, vm, last, failure)
+    else:
+        wait_s = None
+        last.uid, last.ran = vmi["metadata"]["uid"], has_run(vmi)
+        last.was_failed = phase_of(vmi) == "Failed"
+        if _must_go(vm, vmi) and not vmi["metadata"].get("deletionTimestamp"):
+            await stage.delete(VIRTUAL_MACHINE_INSTANCES, vmi)
+    await _write_status(stage, vm, vmi, failure)
+    return wait_s
+
+
+def _strategy(vm: Json) -> str:
+    if "runStrategy" in vm["spec"]:
+        return str(vm["spec"]["runStrategy"])
+    return "Always" if vm["spec"].get("running") else "Halted"
+
+
+def _must_go(vm: Json, vmi: Json) -> bool:
+    strategy = _strategy(vm)
+    if strategy == "Halted":
+        return True
+    if phase_of(vmi) == "Failed":
+        return strategy in ("Always", "RerunOnFailure")
+    return phase_of(vmi) == "Succeeded" and strategy == "Always"
+
+
+def _count_failure(stage: Stage, vm: Json, vmi: Json | None, last: Last) -> Json | None:
+    """The VM's startFailure after what has just been seen of its VMI."""
+    failure: Json | None = (vm.get("status") or {}).get("startFailure")
+    if vmi is not None and has_run(vmi):
+        return None
+    ended = vmi["metadata"]["uid"] if vmi is not None and phase_of(vmi) in FINAL else ""
+    if vmi is None and last.uid and not last.ran:
+        ended = last.uid
+    if not ended or (failure and failure["lastFailedVMIUID"] == ended):
+        return failure
+    count = (failure or {}).get("consecutiveFailCount", 0) + 1
+    retry_ms = stage.clock() + 1000 * min(BACKOFF_LIMIT_S, BACKOFF_S * count * count)
+    return {
+        "consecutiveFailCount": count,
+        "lastFailedVMIUID": ended,
+        "retryAfterTimestamp": rfc3339(retry_ms + 999),
+    }
+
+
+async def _start_if_due(
+    stage: Stage, vm: Json, last: Last, failure: Json | None
+) -> tuple[Json | None, float | None]:
+    if not _wants_start(vm, last):
+        return None, None
+    retry_ms = parse_rfc3339(failure["retryAfterTimestamp"]) if failure else None
+    if retry_ms is not None and retry_ms > stage.clock():
+        return None, (retry_ms - stage.clock()) / 1000
+    return await stage.create(VIRTUAL_MACHINE_INSTANCES, _vmi_body(vm)), None
+
+
+def _wants_start(vm: Json, last: Last) -> bool:
+    strategy = _strategy(vm)
+    if not last.uid and not (vm.get("status") or {}).get("printableStatus", ""):
+        return strategy in _RESTARTS
+    if strategy == "RerunOnFailure":
+        return last.was_failed or not last.uid
+    return strategy in ("Always", "Once")
+
+
+def _vmi_body(vm: Json) -> Json:
+    meta, template = vm["metadata"], vm["spec"]["template"]
+    given = template.get("metadata") or {}
+    return {
+        "metadata": {
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "labels": dict(given.get("labels") or {}),
+            "annotations": {
+                **(given.get("annotations") or {}),
+                "kubevirt.io/vm-generation": str(meta.get("generation", 1)),
+            },
+            "finalizers": [FINALIZER],
+            "ownerReferences": [
+                {
+                    "apiVersion": "kubevirt.io/v1",
+                    "kind": "VirtualMachine",
+                    "name": meta["name"],
+                    "uid": meta["uid"],
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": template["spec"],
+    }
+
+
+async def _end_vm(stage: Stage, vm: Json, vmi: Json | None, failure: Json | None) -> None:
+    if vmi is not None:
+        if not vmi["metadata"].get("deletionTimestamp"):
+            await stage.delete(VIRTUAL_MACHINE_INSTANCES, vmi)
+        await _write_status(stage, vm, vmi, failure)
+    elif vm["metadata"].get("finalizers"):
+        await stage.patch(VIRTUAL_MACHINES, vm, {"metadata": {"finalizers": None}})
+
+
+async def _write_status(stage: Stage, vm: Json, vmi: Json | None, failure: Json | None) -> None:
+    old = vm.get("status") or {}
+    ready = condition((vmi or {}).get("status", {}).get("conditions"), "Ready") if vmi else None
+    is_ready = ready is not None and ready["status"] == "True" and not vmi_is_going(vmi)
+    status: Json = {
+        "printableStatus": _printable(vm, vmi, failure),
+        "created": True if vmi is not None and phase_of(vmi) else None,
+        "ready": True if is_ready else None,
+        "startFailure": failure,
+        "runStrategy": _strategy(vm),
+    }
+    changed = {name: value for name, value in status.items() if old.get(name) != value}
+    if changed:
+        await stage.patch(VIRTUAL_MACHINES, vm, {"status": changed}, MERGE_STATUS)
+
+
+def vmi_is_going(vmi: Json | None) -> bool:
+    """Whether the VMI is marked for deletion."""
+    return bool(vmi and vmi["metadata"].get("deletionTimestamp"))
+
+
+def _printable(vm: Json, vmi: Json | None, failure: Json | None) -> str:
+    if vm["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    if vmi is not None and phase_of(vmi) not in FINAL:
+        if vmi_is_going(vmi) and phase_of(vmi) in ("Scheduled", "Running"):
+            return "Stopping"
+        return "Running" if phase_of(vmi) == "Running" else "Starting"
+    if failure and _strategy(vm) in ("Always", "RerunOnFailure"):
+        return "CrashLoopBackOff"
+    return "Stopped"
