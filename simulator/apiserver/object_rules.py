@@ -1,7 +1,7 @@
 """What the API server finds wrong with any object: its labels, finalizers, taints, and an event's fields.
 
-Rules read in k8s.io/apimachinery pkg/api/validation and pkg/apis/{core,events}/validation; all checked against
-a real server by the contract suite.
+Rules read in k8s.io/apimachinery pkg/api/validation and pkg/apis/{core,events}/validation; all checked
+against a real server by the contract suite.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def _metadata_faults(meta: Json) -> Iterator[str]:
     labels: Any = meta.get("labels") or {}
     for key, value in labels.items():
         if not _QUALIFIED.fullmatch(key):
-            yield f"metadata.labels: Invalid value: {key!r}: name part must consist of alphanumeric characters"
+            yield f"metadata.labels: Invalid value: {key!r}: must consist of alphanumeric characters"
         if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value):
-            yield f"metadata.labels: Invalid value: {value!r}: a valid label must be an empty string or a name"
+            yield f"metadata.labels: Invalid value: {value!r}: a label is an empty string or a name"
     for key, value in (meta.get("annotations") or {}).items():
         if not isinstance(value, str) or not _QUALIFIED.fullmatch(key.lower()):
             yield f"metadata.annotations: Invalid value: {key!r}"

@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from kube.port import Json
+from model.quantity import MalformedQuantity, parse_quantity
+from model.resource_names import is_extended
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _DEFAULT_SECONDS = 300
+_LEFT_OUT_EMPTY = ("schedulingGates", "tolerations", "nodeSelector", "volumes", "initContainers")
 _ONLY_ADDITIONS = "only additions are allowed (no mutations or deletions)"
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
@@ -34,6 +37,7 @@ def prepare_pod(pod: Json, now: str) -> None:
         if resources.get("limits"):
             resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
     _tolerate_brief_trouble(spec)
+    drop_empty(pod)
     pod["status"] = {"phase": "Pending", "qosClass": "Burstable"}
     if spec.get("schedulingGates"):
         pod["status"]["conditions"] = [
@@ -48,6 +52,13 @@ def prepare_pod(pod: Json, now: str) -> None:
         ]
 
 
+def drop_empty(pod: Json) -> None:
+    """Take out empty lists and maps of the spec: the server's types leave them out."""
+    for name in _LEFT_OUT_EMPTY:
+        if not pod["spec"].get(name, True):
+            del pod["spec"][name]
+
+
 def creation_faults(pod: Json) -> Iterator[str]:
     """What is wrong with a new pod."""
     spec = pod.get("spec", {})
@@ -59,10 +70,29 @@ def creation_faults(pod: Json) -> Iterator[str]:
     yield from (
         f"spec.schedulingGates: Duplicate value: {n!r}" for n in {n for n in names if names.count(n) > 1}
     )
+    for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
+        yield from _resource_faults(container.get("resources") or {})
     for term in _terms(spec) or []:
         for field in term.get("matchFields") or []:
             if field.get("key") != "metadata.name" or len(field.get("values") or []) != 1:
                 yield "spec.affinity: Invalid value: matchFields takes metadata.name and exactly one value"
+
+
+def _resource_faults(resources: Json) -> Iterator[str]:
+    """Extended resources come in whole units, and cannot be overcommitted."""
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    for name in sorted({*requests, *limits}):
+        try:
+            amounts = {parse_quantity(side[name]) for side in (requests, limits) if name in side}
+        except MalformedQuantity as error:
+            yield f"resources[{name}]: Invalid value: {error}"
+            continue
+        if not is_extended(name):
+            continue
+        if any(amount.denominator != 1 for amount in amounts):
+            yield f"resources[{name}]: Invalid value: must be an integer"
+        if name not in limits or len(amounts) > 1:
+            yield f"resources.limits[{name}]: Invalid value: must be equal to the request"
 
 
 def update_faults(old: Json, new: Json) -> Iterator[str]:

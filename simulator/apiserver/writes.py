@@ -58,6 +58,8 @@ def merged(served: Served, old: Json, new: Json, subresource: str) -> Json:
         result.pop("status", None)
         if "status" in old:
             result["status"] = old["status"]
+    if served.resource == r.PODS:
+        pod_rules.drop_empty(result)
     meta = dict(result["metadata"])
     for name in _KEPT:
         meta.pop(name, None)
