@@ -52,6 +52,11 @@ class HttpClient:
     ) -> None:
         await self.close()
 
+    @property
+    def url(self) -> str:
+        """The API server's address."""
+        return self._transport.server
+
     async def close(self) -> None:
         """Closes every connection."""
         await self._transport.close()

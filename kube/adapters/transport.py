@@ -67,6 +67,11 @@ class Transport:
             raise Misconfigured(credentials.source, why, "check the CA and client certificate") from error
         self._session: aiohttp.ClientSession | None = None
 
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return self._server
+
     async def close(self) -> None:
         """Closes every connection; streams in use end with Unreachable."""
         await self._library.close()
