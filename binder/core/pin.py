@@ -11,6 +11,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
+
 from model.names import GATE
 from model.pods import PodSpec
 from model.taints import Toleration
@@ -21,7 +23,9 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 def spec_digest(spec: PodSpec) -> str:
     """Tells whether a launcher still asks for what the pass saw: 16 hex digits over the fields we read."""
-    return hashlib.sha256(spec.model_dump_json(by_alias=True).encode()).hexdigest()[:16]
+    # Sorted: maps keep the order they came in, and the log's differs from the API server's.
+    text = orjson.dumps(spec.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def pin_patch(pod: Mapping[str, Any], node: str, tolerations: Iterable[Toleration]) -> Json:

@@ -1,0 +1,39 @@
+"""The settings of a process, as the command line and the environment give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """Which cluster: a kubeconfig's, the pod's own, or the simulated one."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    is_embedded: bool = False
+    port: int = 0
+    """Of the simulated API server; 0 takes a free one."""
+    nodes: int = 3
+    """GPU nodes that the simulated cluster begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogChoice:
+    """Which log: a Redis by URL, or the embedded one with its data in a folder."""
+
+    url: str | None = None
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of them."""
+
+    cluster_choice: ClusterChoice
+    log_choice: LogChoice
+    cluster: str = "default"
+    """Names the keys of this cluster in Redis."""
+    lease_namespace: str = "kube-system"
+    metrics_port: int = 0

@@ -1,0 +1,107 @@
+"""Opens what a process works with: the cluster's API server and the log, real or embedded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from eventlog.adapters.embedded import EmbeddedServer
+from eventlog.adapters.redis_streams import RedisLog
+from eventlog.adapters.redis_streams import connect as connect_log
+from eventlog.errors import LogError
+from gpubinder.errors import CommandError
+from gpubinder.settings import ClusterChoice, LogChoice
+from kube.adapters.http import HttpClient
+from kube.adapters.http import connect as connect_cluster
+from kube.errors import ApiError, Forbidden, Misconfigured, Unauthorized
+from model.resources import GPU_BUDGETS, GPU_CLAIMS, GPU_CLASSES, GROUP, NODES, VERSION
+from simulator.cluster import api_server, living
+from simulator.http_face import serving, write_kubeconfig
+from simulator.objects import gpu_node
+
+DEMO_GPU = "nvidia.com/GH100_H100_SXM5_80GB"
+UNITS_PER_NODE = 4
+
+
+def now_ms() -> int:
+    """The wall clock."""
+    return time.time_ns() // 1_000_000
+
+
+@asynccontextmanager
+async def open_log(choice: LogChoice, cluster: str, consumer: str) -> AsyncIterator[RedisLog]:
+    """The log, checked. Raises CommandError with the one line for the user."""
+    embedded = None if choice.url else EmbeddedServer(choice.folder)
+    try:
+        if embedded is not None:
+            embedded.start()
+        url = choice.url or (embedded.url if embedded else "")
+        log = await connect_log(url, cluster, consumer, now_ms)
+    except LogError as error:
+        if embedded is not None:
+            embedded.stop()
+        raise CommandError(str(error)) from None
+    try:
+        yield log
+    finally:
+        await log.close()
+        if embedded is not None:
+            embedded.stop()
+
+
+@asynccontextmanager
+async def open_cluster(choice: ClusterChoice) -> AsyncIterator[HttpClient]:
+    """A client of the cluster, checked. Raises CommandError with the one line for the user."""
+    async with AsyncExitStack() as stack:
+        kubeconfig = choice.kubeconfig
+        if choice.is_embedded:
+            kubeconfig = await stack.enter_async_context(_simulated(choice))
+        try:
+            client = await stack.enter_async_context(await connect_cluster(kubeconfig, choice.context))
+            await _check_cluster(client)
+        except (Misconfigured, ApiError) as error:
+            raise CommandError(_advice(error)) from None
+        yield client
+
+
+@asynccontextmanager
+async def _simulated(choice: ClusterChoice) -> AsyncIterator[str]:
+    """The simulated cluster behind its HTTP face; gives a kubeconfig's path."""
+    server = await api_server(now_ms)
+    async with AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(serving(server, choice.port))
+        except OSError as error:
+            text = f"cannot serve the simulated API server on port {choice.port}: {error.strerror}"
+            raise CommandError(f"{text}; choose another --simulator-port, or 0 for a free one") from None
+        await stack.enter_async_context(living(server, now_ms))
+        for number in range(1, choice.nodes + 1):
+            await server.create(NODES, gpu_node(f"gpu-{number}", {DEMO_GPU: UNITS_PER_NODE}))
+        folder = stack.enter_context(TemporaryDirectory(prefix="gpubinder-"))
+        path = Path(folder) / "kubeconfig"
+        write_kubeconfig(path, url)
+        yield str(path)
+
+
+async def _check_cluster(client: HttpClient) -> None:
+    served = await client.served(GROUP, VERSION)
+    missing = [kind.kind for kind in (GPU_CLASSES, GPU_CLAIMS, GPU_BUDGETS) if kind.plural not in served]
+    if missing:
+        raise CommandError(
+            f"the API server does not serve {', '.join(missing)} of {GROUP}/{VERSION}; "
+            "install them with: gpubinder crds | kubectl apply --server-side -f -"
+        )
+
+
+def _advice(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, Unauthorized):
+        return f"{text}; the credentials of the kubeconfig are not accepted: log in again or choose --context"
+    if isinstance(error, Forbidden):
+        return f"{text}; give this account the roles of deploy/"
+    if isinstance(error, ApiError):
+        return f"{text}; check that the API server runs and that --kubeconfig and --context name it"
+    return text

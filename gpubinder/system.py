@@ -1,0 +1,65 @@
+"""The running system: watchers, heartbeat and binder over one client and one log, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from binder.bind import bind
+from binder.consumer import Post
+from binder.core.policy import Policy
+from binder.leader import Leader, LeaseName
+from gpubinder.metrics import Metrics, Observer
+from gpubinder.settings import Settings
+from gpubinder.stores import now_ms, open_cluster, open_log
+from gpubinder.web import serving
+from ingest.heart import beat
+from ingest.watcher import KindWatcher
+from kube.adapters.http import HttpClient
+from model.kinds import WATCHED
+
+LEASE = "gpubinder-binder"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What runs: its client for whoever looks on, and its tasks."""
+
+    client: HttpClient
+    observer: Observer
+    tasks: tuple[asyncio.Task[None], ...]
+
+    async def wait(self) -> None:
+        """Until a task ends, which only a fault of ours makes it do: raised here."""
+        done, _ = await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[System]:
+    """Start everything and stop it in order. Raises CommandError."""
+    instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+    metrics = Metrics()
+    observer = Observer(metrics)
+    async with (
+        open_log(settings.log_choice, settings.cluster, instance) as log,
+        open_cluster(settings.cluster_choice) as client,
+        serving("0.0.0.0", settings.metrics_port, metrics.registry, lambda: observer.is_ready),  # noqa: S104
+    ):
+        leader = Leader(client, LeaseName(settings.lease_namespace, LEASE, instance), now_ms)
+        post = Post(client, log, leader, Policy(), now_ms, observer, instance)
+        loops = [KindWatcher(client, log, kind, instance, now_ms, observer).run() for kind in WATCHED]
+        loops += [beat(log, instance, now_ms), bind(post, observer)]
+        tasks = tuple(asyncio.create_task(loop) for loop in loops)
+        try:
+            yield System(client, observer, tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
