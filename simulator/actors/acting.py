@@ -82,7 +82,9 @@ async def live(actor: Actor, client: Client, clock: Callable[[], int]) -> None:
             except ApiError:
                 again_s = RETRY_S
             try:
-                await asyncio.wait_for(cache.changed.wait(), again_s)
+                # Not wait_for: before Python 3.12 it can swallow a cancellation that meets the change.
+                async with asyncio.timeout(again_s):
+                    await cache.changed.wait()
             except TimeoutError:
                 continue
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 from kube.errors import Conflict, NotFound
 from kube.port import PLAIN_DELETE, DeleteOptions, Json
@@ -12,6 +13,7 @@ from simulator.actors.acting import key_of
 from simulator.apiserver.server import ApiServer
 
 _FOREGROUND = "foregroundDeletion"
+_ORPHAN = "orphan"
 _LOOK_S = 0.05
 """The real collector acts within some tens of milliseconds, too."""
 
@@ -39,9 +41,18 @@ class GarbageCollector:
             for obj in list(self.server.store.scan(served.resource))
         ]
         uids = {obj["metadata"]["uid"] for _, obj in everything}
+        leaving = {obj["metadata"]["uid"] for _, obj in everything if _orphans_its_dependents(obj)}
         for resource, obj in everything:
-            if _is_orphan(obj, uids):
+            if leaving & _owner_uids(obj):
+                await self._keep_owners(resource, obj, uids - leaving)
+            elif _is_orphan(obj, uids):
                 await self._delete(resource, obj)
+            elif _owner_uids(obj) - uids:
+                await self._keep_owners(resource, obj, uids)
+        for resource, obj in everything:
+            if obj["metadata"]["uid"] in leaving:
+                rest = [f for f in obj["metadata"]["finalizers"] if f != _ORPHAN]
+                await self._write_metadata(resource, obj, "finalizers", rest)
         await self._end_foreground_deletions(everything)
         await self._empty_namespaces(everything)
 
@@ -55,11 +66,17 @@ class GarbageCollector:
                 await self._delete(kind, dependent)
             if not dependents:
                 rest = [f for f in obj["metadata"]["finalizers"] if f != _FOREGROUND]
-                await self._write_finalizers(resource, obj, rest)
+                await self._write_metadata(resource, obj, "finalizers", rest)
 
-    async def _write_finalizers(self, resource: Resource, obj: Json, finalizers: list[str]) -> None:
+    async def _keep_owners(self, resource: Resource, obj: Json, uids: set[str]) -> None:
+        kept = [owner for owner in obj["metadata"]["ownerReferences"] if owner["uid"] in uids]
+        await self._write_metadata(resource, obj, "ownerReferences", kept)
+
+    async def _write_metadata(self, resource: Resource, obj: Json, field: str, values: list[Any]) -> None:
+        """Write a list in the metadata, if the object is still as it was seen."""
+        patch = {"resourceVersion": obj["metadata"]["resourceVersion"], field: values or None}
         try:
-            await self.server.patch(key_of(resource, obj), {"metadata": {"finalizers": finalizers or None}})
+            await self.server.patch(key_of(resource, obj), {"metadata": patch})
         except (NotFound, Conflict):
             return
 
@@ -86,6 +103,11 @@ class GarbageCollector:
 
 def _owner_uids(obj: Json) -> set[str]:
     return {str(owner["uid"]) for owner in obj["metadata"].get("ownerReferences") or []}
+
+
+def _orphans_its_dependents(obj: Json) -> bool:
+    meta = obj["metadata"]
+    return bool(meta.get("deletionTimestamp")) and _ORPHAN in (meta.get("finalizers") or [])
 
 
 def _is_orphan(obj: Json, uids: set[str]) -> bool:

@@ -51,6 +51,10 @@ Mutator = Callable[[Resource, Json], Json | None]
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_PROPAGATION_FINALIZERS: dict[Propagation | None, str] = {
+    Propagation.FOREGROUND: "foregroundDeletion",
+    Propagation.ORPHAN: "orphan",
+}
 _TOKEN = re.compile(r"\d+-[0-9a-f]{8}")
 _MAX_NAME = 253
 _PAGES_KEPT = 64
@@ -157,8 +161,9 @@ class ApiServer:
                     f"Precondition failed: {name} in precondition: {wanted}, {name} in object meta: {found}"
                 )
                 raise Conflict(str(key), text, 409, "Conflict")
-        if options.propagation is Propagation.FOREGROUND:
-            meta["finalizers"] = [*(meta.get("finalizers") or []), "foregroundDeletion"]
+        waits_for = _PROPAGATION_FINALIZERS.get(options.propagation)
+        if waits_for and waits_for not in (meta.get("finalizers") or []):
+            meta["finalizers"] = [*(meta.get("finalizers") or []), waits_for]
         grace_s = writes.grace_of(key.resource, old, options.grace_s)
         if grace_s == 0 and not meta.get("finalizers") and key.resource != r.NAMESPACES:
             self._remove(key.resource, key_of(old))

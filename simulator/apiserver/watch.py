@@ -55,7 +55,9 @@ async def _wait_for_news(shelf: Shelf, seconds: float, position: int) -> None:
     if position < shelf.compacted or (shelf.history and shelf.history[-1].revision > position):
         return
     try:
-        await asyncio.wait_for(shelf.news.wait(), max(0.0, seconds))
+        # Not wait_for: before Python 3.12 it can swallow a cancellation that meets the news.
+        async with asyncio.timeout(max(0.0, seconds)):
+            await shelf.news.wait()
     except TimeoutError:
         return
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
 import urllib.request
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ import pytest
 
 from kube.adapters.http import connect
 from kube.port import Json
-from model.crds import all_crds
-from model.resources import CUSTOM_RESOURCE_DEFINITIONS
-from simulator.apiserver.served import COZYSTACK, KUBEVIRT
+from simulator.actors.acting import live
+from simulator.actors.garbage_collector import GarbageCollector
+from simulator.actors.scheduler import Scheduler
 from simulator.apiserver.server import ApiServer
+from simulator.cluster import api_server
 from simulator.http_face import serving, write_kubeconfig
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import control_plane
@@ -39,33 +41,47 @@ async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[E
         yield environment
 
 
-@pytest.fixture(params=[REAL])
+@pytest.fixture(params=SERVERS)
 async def managed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Environment]:
     """The same with garbage collector, namespace controller and scheduler at work."""
-    async with _environment(request, tmp_path) as environment:
+    async with _environment(request, tmp_path, is_managed=True) as environment:
         yield environment
 
 
 @asynccontextmanager
-async def _environment(request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[Environment]:
+async def _environment(
+    request: pytest.FixtureRequest, folder: Path, *, is_managed: bool = False
+) -> AsyncIterator[Environment]:
     if request.param == "real":
         plane: ControlPlane = request.getfixturevalue("control_plane")
         async with await connect(str(plane.kubeconfig())) as client:
             aged = partial(_aged, plane=plane)
             yield Environment(client, await make_namespace(client), 0.05, short_watch_s=4, expire_token=aged)
         return
-    server = await _simulated()
-    async with _client(server, folder, is_http=request.param == "http") as client:
+    server = await api_server(_now_ms)
+    actors = _controllers(server) if is_managed else nullcontext()
+    async with actors, _client(server, folder, is_http=request.param == "http") as client:
         forget = partial(_forgotten, server=server)
-        yield Environment(client, await make_namespace(client), 0.0, short_watch_s=1, expire_token=forget)
+        yield Environment(client, await make_namespace(client), 0.005, short_watch_s=1, expire_token=forget)
 
 
-async def _simulated() -> ApiServer:
-    server = ApiServer(clock=lambda: time.time_ns() // 1_000_000)
-    server.kinds.add(*KUBEVIRT, *COZYSTACK)
-    for crd in all_crds():
-        await server.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
-    return server
+@asynccontextmanager
+async def _controllers(server: ApiServer) -> AsyncIterator[None]:
+    """What a real control plane has; KubeVirt's actors and kubelets stay away here as there."""
+    tasks = [
+        asyncio.create_task(GarbageCollector(server).live()),
+        asyncio.create_task(live(Scheduler(server), server, _now_ms)),
+    ]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 @asynccontextmanager
