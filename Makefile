@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help lint test
+.PHONY: help demo lint test
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -15,6 +15,9 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
+
+demo: $(STAMP) ## the story of some VMs that want GPUs, from a running embedded system (a minute at most)
+	@$(BIN)/gpubinder demo $(if $(CI),--fast)
 
 lint: $(STAMP) ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check .

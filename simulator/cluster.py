@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from admission.gate import gate_launcher
-from kube.port import Json
+from kube.port import Client, Json
 from model.crds import all_crds
 from model.resources import CUSTOM_RESOURCE_DEFINITIONS, GPU_CLASSES, PODS, Resource
 from simulator.actors.acting import Actor, live
@@ -47,16 +47,25 @@ def gate_policy(server: ApiServer) -> Callable[[Resource, Json], Json | None]:
 async def living(
     server: ApiServer, clock: Callable[[], int], *, grace_s: float = 40.0
 ) -> AsyncIterator[None]:
-    """Let the actors act while the context is open."""
-    actors: tuple[Actor, ...] = (
-        VirtController(),
-        Kubelet(),
-        VirtHandler(),
-        Scheduler(server),
-        NodeLifecycle(grace_s),
-    )
-    tasks = [asyncio.create_task(live(actor, server, clock)) for actor in actors]
-    tasks.append(asyncio.create_task(GarbageCollector(server).live()))
+    """Let all actors act while the context is open."""
+    collecting = asyncio.create_task(GarbageCollector(server).live())
+    try:
+        async with playing(server, clock, (*kubevirt(), Scheduler(server), NodeLifecycle(grace_s))):
+            yield
+    finally:
+        collecting.cancel()
+        await asyncio.gather(collecting, return_exceptions=True)
+
+
+def kubevirt() -> tuple[Actor, ...]:
+    """The actors that a real control plane lacks here: KubeVirt and the kubelets."""
+    return (VirtController(), Kubelet(), VirtHandler())
+
+
+@asynccontextmanager
+async def playing(client: Client, clock: Callable[[], int], actors: tuple[Actor, ...]) -> AsyncIterator[None]:
+    """Let some actors act through a client, of the simulator or of a real API server."""
+    tasks = [asyncio.create_task(live(actor, client, clock)) for actor in actors]
     try:
         yield
     finally:

@@ -109,8 +109,10 @@ class HttpClient:
         metadata = body.get("metadata") or {}
         namespace = metadata.get("namespace", "")
         key = ObjectKey(resource, metadata.get("name") or metadata.get("generateName", ""), namespace)
+        # Built-in kinds may leave them out, custom ones may not.
+        named = {"apiVersion": resource.api_version, "kind": resource.kind} | body
         return await self._object(
-            Request("POST", resource.path(namespace), str(key), body=orjson.dumps(body))
+            Request("POST", resource.path(namespace), str(key), body=orjson.dumps(named))
         )
 
     async def replace(self, key: ObjectKey, body: Json, subresource: str = "") -> Json:

@@ -1,0 +1,124 @@
+"""What the stories are given: a real control plane with the gate, GPU nodes, a Redis, a namespace each."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from admission.policies import gate_policy
+from eventlog.adapters.embedded import EmbeddedServer
+from kube.adapters.http import HttpClient, connect
+from kube.errors import AlreadyExists
+from kube.port import Client, Json, ObjectKey, Selection, list_all
+from model.resources import GPU_CLAIMS, GPU_CLASSES, NAMESPACES, NODES, Resource
+from simulator.actors.kubelet import Kubelet
+from simulator.cluster import kubevirt, playing
+from simulator.objects import gpu_node
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.fixtures import control_plane
+
+__all__ = ["control_plane"]
+
+LIMIT_S = 40.0
+_numbers = itertools.count(1)
+MUTATING_POLICIES = Resource(
+    "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", False
+)
+MUTATING_BINDINGS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingadmissionpolicybindings",
+    "MutatingAdmissionPolicyBinding",
+    is_namespaced=False,
+)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One story's own corner of the cluster: a namespace, a resource that only its nodes have, a class."""
+
+    client: HttpClient
+    kubeconfig: Path
+    redis: str
+    folder: Path
+    namespace: str
+    resource: str
+    class_name: str
+
+    async def add_node(self, name: str, units: int) -> str:
+        """A GPU node whose kubelet the actors play; returns its name."""
+        await self.client.create(NODES, gpu_node(f"{self.namespace}-{name}", {self.resource: units}))
+        return f"{self.namespace}-{name}"
+
+    async def claims(self) -> list[Json]:
+        """The claims of the story."""
+        return (await list_all(self.client, GPU_CLAIMS, Selection(self.namespace))).items
+
+    def key(self, resource: Resource, name: str) -> ObjectKey:
+        """An object of the story's namespace."""
+        return ObjectKey(resource, name, self.namespace)
+
+    async def until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
+        """Wait, bounded, until it holds."""
+        deadline = time.monotonic() + LIMIT_S
+        while not await holds():
+            assert time.monotonic() < deadline, f"{what}: not within {LIMIT_S} s; logs in {self.folder}"
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[str]:
+    server = EmbeddedServer()
+    server.start()
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture
+async def stage(control_plane: ControlPlane, redis: str, tmp_path: Path) -> AsyncIterator[Stage]:
+    number = next(_numbers)
+    namespace, resource = f"story-{number}", f"nvidia.com/STORY_{number}"
+    kubeconfig = control_plane.kubeconfig()
+    async with await connect(str(kubeconfig)) as client:
+        await _install_gate(client)
+        await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+        await client.create(
+            GPU_CLASSES, {"metadata": {"name": f"class-{number}"}, "spec": {"resourceName": resource}}
+        )
+        # Each story has a Redis database of its own: what an earlier binder has read is not this one's.
+        database = f"{redis.rsplit('/', 1)[0]}/{number}"
+        yield Stage(client, kubeconfig, database, tmp_path, namespace, resource, f"class-{number}")
+
+
+@pytest.fixture
+async def kubelets(stage: Stage) -> AsyncIterator[None]:
+    """The kubelets alone: the test plays KubeVirt with recorded objects."""
+    async with playing(stage.client, now_ms, (Kubelet(),)):
+        yield
+
+
+@pytest.fixture
+async def actors(stage: Stage) -> AsyncIterator[None]:
+    """KubeVirt and the kubelets, played on the real API server."""
+    async with playing(stage.client, now_ms, kubevirt()):
+        yield
+
+
+async def _install_gate(client: Client) -> None:
+    policy, binding = gate_policy()
+    for resource, body in ((MUTATING_POLICIES, policy), (MUTATING_BINDINGS, binding)):
+        try:
+            await client.create(resource, body)
+        except AlreadyExists:
+            return
+    await asyncio.sleep(1.0)  # a new policy is in force after the API server's next look
