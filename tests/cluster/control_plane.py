@@ -2,7 +2,8 @@
 
 RBAC is on, TLS is verified against the server's own certificate, users come from a static token file.
 There is no kubelet: nodes are plain objects. Pods need no ServiceAccount (its admission plugin is off).
-Always holds: what `start` started is stopped by `stop`, or by `start` itself when it fails.
+Always holds: what `start` started is stopped by `stop`, by `start` itself when it fails, or by the watchdog
+when the run is killed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tests.cluster import crds
 from tests.cluster.assets import Assets
 from tests.cluster.processes import NotReady, Process, ProcessDied, free_ports, wait_for
 from tests.cluster.rest import Rest
+from tests.cluster.watchdog import Watchdog
 
 RUNS = Path(__file__).parent / "runs"
 # A port can be taken between the moment it was found free and the server's start.
@@ -61,6 +63,7 @@ class ControlPlane:
     server: str = ""
     etcd: str = ""
     processes: list[Process] = field(default_factory=list)
+    watchdog: Watchdog = field(default_factory=Watchdog)
 
     @property
     def ca_file(self) -> Path:
@@ -99,13 +102,17 @@ class ControlPlane:
     def spawn(self, name: str, *flags: str) -> None:
         """Starts one of the binaries; its output goes to `<name>.log` in the folder."""
         command = [str(self.assets.path(name)), *flags]
-        self.processes.append(Process(command, self.folder / f"{name}.log", self.folder))
+        process = Process(command, self.folder / f"{name}.log", self.folder)
+        self.processes.append(process)
+        self.watchdog.add(process.pid)
 
     def stop(self, *, keep_logs: bool = False) -> None:
         """Stops every process, last started first, and removes the folder unless its logs are wanted."""
         for each in reversed(self.processes):
             each.stop()
+            self.watchdog.remove(each.pid)
         self.processes.clear()
+        self.watchdog.close()
         if not keep_logs:
             shutil.rmtree(self.folder, ignore_errors=True)
             return

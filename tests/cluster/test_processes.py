@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import IO
@@ -12,6 +13,8 @@ import pytest
 
 from tests.cluster.assets import AssetsMissing, cache_folder, find
 from tests.cluster.processes import NotReady, Process, ProcessDied, wait_for
+
+ROOT = Path(__file__).parents[2]
 
 
 def script(tmp_path: Path, code: str) -> Process:
@@ -42,6 +45,24 @@ def test_stopping_takes_the_whole_group_along(tmp_path: Path) -> None:
     process.stop()
     with lock.open("w") as file:
         wait_for("the child's end", lambda: is_free(file), [], limit_s=5)
+
+
+def test_killed_run_leaves_no_server_behind(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    take = f"import fcntl, time; f = open({str(lock)!r}, 'w'); fcntl.flock(f, fcntl.LOCK_EX)"
+    server = f"{take}; print('server is up', flush=True); time.sleep(60)"
+    run = (
+        "import sys, time; from pathlib import Path; from tests.cluster.processes import Process;"
+        "from tests.cluster.watchdog import Watchdog; dog = Watchdog(); here = Path(sys.argv[1]);"
+        f"dog.add(Process([sys.executable, '-c', {server!r}], here / 'server.log', here).pid); time.sleep(60)"
+    )
+    killed = subprocess.Popen([sys.executable, "-c", run, str(tmp_path)], cwd=ROOT)
+    log = tmp_path / "server.log"
+    wait_for("the server", lambda: log.exists() and b"server is up" in log.read_bytes(), [])
+    killed.kill()
+    killed.wait()
+    with lock.open("w") as file:
+        wait_for("the server's end", lambda: is_free(file), [], limit_s=5)
 
 
 def is_free(file: IO[str]) -> bool:
