@@ -50,7 +50,7 @@ class Informer:
         shelf = self._objects.setdefault(resource.full_name, {})
         meta = obj["metadata"]
         known = shelf.get(_key(obj))
-        if meta["uid"] in self._gone or (known and _version(known) >= _version(obj)):
+        if not _is_shaped(obj) or meta["uid"] in self._gone or (known and _version(known) >= _version(obj)):
             return
         shelf[_key(obj)] = obj
         self.changed.set()
@@ -96,6 +96,11 @@ class Informer:
             del shelf[_key(obj)]
         self._gone.add(obj["metadata"]["uid"])
         self.changed.set()
+
+
+def _is_shaped(obj: Json) -> bool:
+    """Whether spec and status are maps: what a broken client wrote is nobody's to act on."""
+    return all(isinstance(obj.get(part) or {}, dict) for part in ("spec", "status"))
 
 
 def _key(obj: Json) -> Key:

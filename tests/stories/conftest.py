@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +15,18 @@ import pytest
 from admission.policies import gate_policy
 from eventlog.adapters.embedded import EmbeddedServer
 from kube.adapters.http import HttpClient, connect
-from kube.errors import AlreadyExists
-from kube.port import Client, Json, ObjectKey, Selection, list_all
-from model.resources import GPU_CLAIMS, GPU_CLASSES, NAMESPACES, NODES, Resource
+from kube.errors import AlreadyExists, NotFound
+from kube.port import Client, DeleteOptions, Json, ObjectKey, Selection, list_all
+from model.resources import (
+    GPU_CLAIMS,
+    GPU_CLASSES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    VIRTUAL_MACHINE_INSTANCES,
+    VIRTUAL_MACHINES,
+    Resource,
+)
 from simulator.actors.kubelet import Kubelet
 from simulator.cluster import kubevirt, playing
 from simulator.objects import gpu_node
@@ -60,6 +70,20 @@ class Stage:
         await self.client.create(NODES, gpu_node(f"{self.namespace}-{name}", {self.resource: units}))
         return f"{self.namespace}-{name}"
 
+    async def clear(self) -> None:
+        """Take away what the story has made: the next one's actors shall not meet it."""
+        for node in (await list_all(self.client, NODES)).items:
+            if node["metadata"]["name"].startswith(f"{self.namespace}-"):
+                await self.client.delete(ObjectKey(NODES, node["metadata"]["name"]))
+        await self.client.delete(ObjectKey(GPU_CLASSES, self.class_name))
+        for kind in (VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES, PODS):
+            for obj in (await list_all(self.client, kind, Selection(self.namespace))).items:
+                key = self.key(kind, obj["metadata"]["name"])
+                with suppress(NotFound):
+                    await self.client.patch(key, {"metadata": {"finalizers": None}})
+                    await self.client.delete(key, DeleteOptions(grace_s=0))
+        await self.client.delete(ObjectKey(NAMESPACES, self.namespace))
+
     async def claims(self) -> list[Json]:
         """The claims of the story."""
         return (await list_all(self.client, GPU_CLAIMS, Selection(self.namespace))).items
@@ -97,7 +121,9 @@ async def stage(control_plane: ControlPlane, redis: str, tmp_path: Path) -> Asyn
         )
         # Each story has a Redis database of its own: what an earlier binder has read is not this one's.
         database = f"{redis.rsplit('/', 1)[0]}/{number}"
-        yield Stage(client, kubeconfig, database, tmp_path, namespace, resource, f"class-{number}")
+        stage = Stage(client, kubeconfig, database, tmp_path, namespace, resource, f"class-{number}")
+        yield stage
+        await stage.clear()
 
 
 @pytest.fixture
