@@ -12,6 +12,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from tests.cluster.watchdog import Watchdog
 RUNS = Path(__file__).parent / "runs"
 # A port can be taken between the moment it was found free and the server's start.
 START_ATTEMPTS = 3
+# The folders of failed runs are read soon or never.
+KEPT_DAYS = 7
 CONTROLLERS = (
     "garbage-collector-controller",
     "namespace-controller",
@@ -122,6 +125,7 @@ class ControlPlane:
 def start(assets: Assets) -> ControlPlane:
     """A ready control plane with every CRD; raises ProcessDied or NotReady, and keeps the logs then."""
     RUNS.mkdir(exist_ok=True)
+    _forget_old_runs()
     attempt = 1
     while True:
         plane = ControlPlane(Path(tempfile.mkdtemp(prefix="run-", dir=RUNS)), assets)
@@ -138,6 +142,12 @@ def start(assets: Assets) -> ControlPlane:
             raise
         else:
             return plane
+
+
+def _forget_old_runs() -> None:
+    for folder in RUNS.iterdir():
+        if folder.stat().st_mtime < time.time() - KEPT_DAYS * 24 * 3600:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start_all(plane: ControlPlane) -> None:
