@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -146,8 +147,9 @@ def start(assets: Assets) -> ControlPlane:
 
 def _forget_old_runs() -> None:
     for folder in RUNS.iterdir():
-        if folder.stat().st_mtime < time.time() - KEPT_DAYS * 24 * 3600:
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another run may remove its own meanwhile
+            if folder.stat().st_mtime < time.time() - KEPT_DAYS * 24 * 3600:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start_all(plane: ControlPlane) -> None:
