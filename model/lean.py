@@ -18,6 +18,7 @@ from model.names import ANNOTATIONS_READ
 
 Json = dict[str, Any]
 Prune = Callable[[Any], Any]
+_COUNTERS = ("resourceVersion", "generation")
 
 
 class Malformed(ValueError):
@@ -46,13 +47,16 @@ def prune_of(model: type[BaseModel]) -> Prune:
 
 
 def lean_object(model: type[BaseModel], prune: Prune, raw: Any) -> bytes:
-    """The lean object as JSON with sorted keys: equal objects give equal bytes.
+    """The lean object as JSON with sorted keys: what matters alike gives equal bytes.
 
-    Raises Malformed, naming the field, when the object cannot be read as its kind.
+    resourceVersion and generation move with every change, also with those that are not ours to see: they are
+    left out, and the entry carries the version. Raises Malformed, naming the field, when the object cannot be
+    read as its kind.
     """
     lean = prune(raw)
     try:
         model.model_validate(lean)
+        lean["metadata"] = {k: v for k, v in lean.get("metadata", {}).items() if k not in _COUNTERS}
         return orjson.dumps(lean, option=orjson.OPT_SORT_KEYS)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
