@@ -20,10 +20,10 @@ def main(args: list[str]) -> int:
             case ["up"]:
                 _up()
             case _:
-                print(USAGE, file=sys.stderr)  # noqa: T201
+                print(USAGE, file=sys.stderr)
                 return 2
     except (assets.AssetsMissing, assets.BuildFailed) as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -36,8 +36,8 @@ def _up() -> None:
         signal.signal(number, lambda *_: stopped.set())
     plane = start(assets.find())
     try:
-        print(plane.kubeconfig(), flush=True)  # noqa: T201
-        print("a control plane is running with that kubeconfig; Ctrl-C stops it", file=sys.stderr)  # noqa: T201
+        print(plane.kubeconfig(), flush=True)
+        print("a control plane is running with that kubeconfig; Ctrl-C stops it", file=sys.stderr)
         stopped.wait()
     finally:
         plane.stop()

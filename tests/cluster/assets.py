@@ -141,4 +141,4 @@ def _publish(scratch: Path, folder: Path) -> None:
 
 
 def _say(line: str) -> None:
-    print(f"envtest-assets: {line}", flush=True)  # noqa: T201
+    print(f"envtest-assets: {line}", flush=True)

@@ -27,7 +27,7 @@ def control_plane(request: pytest.FixtureRequest) -> ControlPlane:
         def stop() -> None:
             plane.stop(keep_logs=session.testsfailed > 0)
             if session.testsfailed:
-                print(f"\nlogs of the control plane: {plane.folder}")  # noqa: T201
+                print(f"\nlogs of the control plane: {plane.folder}")
 
         request.config.add_cleanup(stop)
     return stash[_RUNNING]
