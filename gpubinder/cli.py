@@ -75,10 +75,11 @@ def up(**options: Any) -> None:
 
 @main.command()
 @click.option("--fast", is_flag=True, help="Do not pause for the reader.")
-def demo(*, fast: bool) -> None:
+@click.option("--picture", type=click.Path(path_type=Path), help="Also write it as an SVG.")
+def demo(*, fast: bool, picture: Path | None) -> None:
     """Tell the story of some VMs that want GPUs, from a running embedded system."""
     configure("text", "ERROR")
-    if not asyncio.run(tell_story(pause_s=0.0 if fast else 1.0)):
+    if not asyncio.run(tell_story(0.0 if fast else 1.0, picture)):
         raise CommandError("the demo did not observe what it was to show: see above")
 
 
