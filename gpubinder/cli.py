@@ -16,7 +16,7 @@ import click
 import yaml
 
 from admission.policies import gate_policy
-from gpubinder.demo import tell_story
+from gpubinder.demo import show
 from gpubinder.errors import CommandError
 from gpubinder.logs import configure, say
 from gpubinder.settings import ClusterChoice, LogChoice, Settings
@@ -79,7 +79,7 @@ def up(**options: Any) -> None:
 def demo(*, fast: bool, picture: Path | None) -> None:
     """Tell the story of some VMs that want GPUs, from a running embedded system."""
     configure("text", "ERROR")
-    if not asyncio.run(tell_story(0.0 if fast else 1.0, picture)):
+    if not show(0.0 if fast else 1.0, picture):
         raise CommandError("the demo did not observe what it was to show: see above")
 
 

@@ -27,7 +27,7 @@ from simulator.objects import gpu_vm
 LIMIT_S = 20.0
 """How long the demo waits for what it is to show."""
 LOOK_S = 0.05
-PICTURE_WIDTH = 118
+PICTURE_WIDTH = 150
 _STYLES = {"operator": "magenta", "tenant": "cyan", "binder": "green", "waits": "yellow", "KubeVirt": "blue"}
 FIRST = {"train-a": 4, "train-b": 3, "infer-1": 2, "infer-2": 1}
 LATE = "train-big"
@@ -37,11 +37,20 @@ class NotObserved(Exception):
     """Something that the demo was to show did not happen in time."""
 
 
-async def tell_story(pause_s: float, picture: Path | None = None) -> bool:
+def show(pause_s: float, picture: Path | None = None) -> bool:
     """Run the system and tell the story, also as an SVG; whether all of it was observed."""
-    settings = Settings(ClusterChoice(is_embedded=True), LogChoice())
     width = PICTURE_WIDTH if picture else None
     story = Story(Console(highlight=False, record=picture is not None, width=width), pause_s)
+    is_observed = asyncio.run(_tell_of_running(story))
+    if picture is not None:
+        drawn = story.console.export_svg(title="gpubinder demo")
+        # Without the fonts that the exporter would have the reader fetch from elsewhere.
+        picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), "utf-8")
+    return is_observed
+
+
+async def _tell_of_running(story: Story) -> bool:
+    settings = Settings(ClusterChoice(is_embedded=True), LogChoice())
     async with running(settings) as system:
         story.client = system.client
         try:
@@ -49,10 +58,6 @@ async def tell_story(pause_s: float, picture: Path | None = None) -> bool:
         except NotObserved as error:
             story.console.print(f"[red]not observed: {error}[/red]")
             return False
-    if picture is not None:
-        drawn = story.console.export_svg(title="gpubinder demo")
-        # Without the fonts that the exporter would have the reader fetch from elsewhere.
-        picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), "utf-8")
     return True
 
 

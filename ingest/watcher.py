@@ -25,6 +25,8 @@ from model.lean import Malformed
 
 PAGE = 500
 """Objects per page: bounds the memory of a list."""
+STREAM_S = 80
+"""A stream is to end before its silence counts as a hang (90 s): an idle kind sends not even bookmarks."""
 GUARD_S = 5.0
 """How often a watcher looks whether the log is still the one it listed for."""
 ABSENT_RETRY_S = 5.0
@@ -147,7 +149,7 @@ class KindWatcher:
 
     async def _follow(self, version: str) -> str:
         """Append changes until the stream ends; returns the version to go on from."""
-        stream = self.client.watch(self.kind.resource, resource_version=version)
+        stream = self.client.watch(self.kind.resource, resource_version=version, timeout_s=STREAM_S)
         async with aclosing(stream) as events:
             async for event in events:
                 if event.type is not WatchType.BOOKMARK:

@@ -39,8 +39,9 @@ def prune_of(model: type[BaseModel]) -> Prune:
         lean = {}
         for alias, prune in fields:
             value = raw.get(alias)
-            if value is not None:
-                lean[alias] = prune(value)
+            kept = None if value is None else prune(value)
+            if kept is not None and kept != {} and kept != []:  # empty is absent
+                lean[alias] = kept
         return lean
 
     return prune_object

@@ -80,7 +80,8 @@ class MemoryLog:
         if self._delivered >= len(self._events) and block_ms > 0:
             self._news.clear()
             try:
-                await asyncio.wait_for(self._news.wait(), block_ms / 1000)
+                async with asyncio.timeout(block_ms / 1000):
+                    await self._news.wait()
             except TimeoutError:
                 return []
             self._check(identity)
