@@ -60,7 +60,9 @@ class Kubelet:
             "message": "kubelet is posting ready status",
             "lastTransitionTime": stage.now,
         }
-        old = (node.get("status") or {}).get("conditions")
+        listed = (node.get("status") or {}).get("conditions") or []
+        # What the node's lifecycle had to call Unknown is known again: this kubelet reports Ready alone.
+        old = [c for c in listed if c["type"] == "Ready" or c["status"] != "Unknown"]
         beat = [
             {**c, "lastHeartbeatTime": stage.now} if c["type"] == "Ready" else c
             for c in with_condition(old, ready)

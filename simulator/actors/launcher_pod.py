@@ -33,7 +33,7 @@ def launcher_pod(vmi: Json) -> Json:
                 "vm.kubevirt.io/name": spec.get("hostname", name)[:63],
                 "vmi.kubevirt.io/id": name[:63],
             },
-            "annotations": {"kubevirt.io/domain": name} | _kept_annotations(meta),
+            "annotations": {"kubevirt.io/domain": name} | _kept_annotations(meta) | _own_annotations(meta),
             "ownerReferences": [
                 {
                     "apiVersion": "kubevirt.io/v1",
@@ -73,6 +73,23 @@ def _pod_spec(spec: Json, name: str) -> Json:
 def _kept_annotations(meta: Json) -> dict[str, str]:
     given = meta.get("annotations") or {}
     return {key: value for key, value in given.items() if not key.startswith(_DROPPED_ANNOTATIONS)}
+
+
+def _own_annotations(meta: Json) -> dict[str, str]:
+    """What is written over the VMI's own annotations: marks for kubectl, the descheduler and backups."""
+    freezer = "/usr/bin/virt-freezer"
+    target = f'"--name", "{meta["name"]}", "--namespace", "{meta["namespace"]}"'
+    return {
+        "descheduler.alpha.kubernetes.io/request-evict-only": "",
+        "kubectl.kubernetes.io/default-container": "compute",
+        "kubevirt.io/memory-overhead-bytes": str(_MEMORY_OVERHEAD_MI * 1024 * 1024),
+        "kubevirt.io/migrationTransportUnix": "true",
+        "post.hook.backup.velero.io/command": f'["{freezer}", "--unfreeze", {target}]',
+        "post.hook.backup.velero.io/container": "compute",
+        "pre.hook.backup.velero.io/command": f'["{freezer}", "--freeze", {target}]',
+        "pre.hook.backup.velero.io/container": "compute",
+        "pre.hook.backup.velero.io/timeout": "60s",
+    }
 
 
 def _node_selector(spec: Json) -> dict[str, str]:

@@ -13,6 +13,7 @@ from simulator.actors.acting import RETRY_S, Stage, condition, with_condition
 _CHECK_S = 1.0
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _NOT_READY = "node.kubernetes.io/not-ready"
+_OURS = (_UNREACHABLE, _NOT_READY)
 _CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -57,18 +58,16 @@ class NodeLifecycle:
 
 
 async def _taint(stage: Stage, node: Json) -> None:
+    """One patch per effect: NoSchedule and NoExecute are the business of two loops of the real one."""
     ready = condition((node.get("status") or {}).get("conditions"), "Ready")
     key = {"Unknown": _UNREACHABLE, "False": _NOT_READY}.get(ready["status"] if ready else "", "")
-    old = node["spec"].get("taints") or []
-    kept = [t for t in old if t["key"] not in (_UNREACHABLE, _NOT_READY) or t["key"] == key]
-    have = {(t["key"], t["effect"]) for t in kept}
-    new = [
-        {"key": key, "effect": effect, "timeAdded": stage.now}
-        for effect in ("NoSchedule", "NoExecute")
-        if key and (key, effect) not in have
-    ]
-    if kept + new != old:
-        await stage.patch(NODES, node, {"spec": {"taints": [*kept, *new] or None}})
+    for effect in ("NoSchedule", "NoExecute"):
+        old = node["spec"].get("taints") or []
+        kept = [t for t in old if t["key"] not in _OURS or t["effect"] != effect or t["key"] == key]
+        if key and not any((t["key"], t["effect"]) == (key, effect) for t in kept):
+            kept.append({"key": key, "effect": effect, "timeAdded": stage.now})
+        if kept != old:
+            node = await stage.patch(NODES, node, {"spec": {"taints": kept or None}})
 
 
 async def _mark_pods_not_ready(stage: Stage, node: Json) -> None:

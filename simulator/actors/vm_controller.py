@@ -81,7 +81,7 @@ def _count_failure(stage: Stage, vm: Json, vmi: Json | None, last: Last) -> Json
     return {
         "consecutiveFailCount": count,
         "lastFailedVMIUID": ended,
-        "retryAfterTimestamp": rfc3339(retry_ms + 999),
+        "retryAfterTimestamp": rfc3339(retry_ms),
     }
 
 
@@ -145,7 +145,7 @@ async def _end_vm(stage: Stage, vm: Json, vmi: Json | None, failure: Json | None
 async def _write_status(stage: Stage, vm: Json, vmi: Json | None, failure: Json | None) -> None:
     old = vm.get("status") or {}
     ready = condition((vmi or {}).get("status", {}).get("conditions"), "Ready") if vmi else None
-    is_ready = ready is not None and ready["status"] == "True" and not vmi_is_going(vmi)
+    is_ready = ready is not None and ready["status"] == "True"
     status: Json = {
         "printableStatus": _printable(vm, vmi, failure),
         "created": True if vmi is not None and phase_of(vmi) else None,
@@ -158,18 +158,13 @@ async def _write_status(stage: Stage, vm: Json, vmi: Json | None, failure: Json 
         await stage.patch(VIRTUAL_MACHINES, vm, {"status": changed}, MERGE_STATUS)
 
 
-def vmi_is_going(vmi: Json | None) -> bool:
-    """Whether the VMI is marked for deletion."""
-    return bool(vmi and vmi["metadata"].get("deletionTimestamp"))
-
-
 def _printable(vm: Json, vmi: Json | None, failure: Json | None) -> str:
     if vm["metadata"].get("deletionTimestamp"):
         return "Terminating"
     if vmi is not None and phase_of(vmi) not in FINAL:
-        if vmi_is_going(vmi) and phase_of(vmi) in ("Scheduled", "Running"):
+        if vmi["metadata"].get("deletionTimestamp"):
             return "Stopping"
         return "Running" if phase_of(vmi) == "Running" else "Starting"
-    if failure and _strategy(vm) in ("Always", "RerunOnFailure"):
+    if failure:
         return "CrashLoopBackOff"
     return "Stopped"

@@ -8,7 +8,7 @@ before the VMI ran makes it Failed; the last phases are virt-handler's.
 from __future__ import annotations
 
 from kube.errors import Forbidden
-from kube.port import Json
+from kube.port import MERGE_STATUS, Json
 from model.resources import PODS, VIRTUAL_MACHINE_INSTANCES
 from simulator.actors.acting import Stage, condition, controller_uid, with_condition
 from simulator.actors.launcher_pod import launcher_pod
@@ -17,6 +17,18 @@ FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
 FINAL = ("Succeeded", "Failed")
 _STARTING = ("", "Pending", "Scheduling")
 _NODE_NAME = "kubevirt.io/nodeName"
+_UNPAUSED = {
+    "type": "kubevirt.io/virtual-machine-unpaused",
+    "status": "True",
+    "reason": "NotPaused",
+    "message": "the virtual machine is not paused",
+}
+_GUEST_NOT_RUNNING = {
+    "type": "Ready",
+    "status": "False",
+    "reason": "GuestNotRunning",
+    "message": "Guest VM is not reported as running",
+}
 
 
 async def tend_vmi(stage: Stage, vmi: Json) -> None:
@@ -29,7 +41,7 @@ async def tend_vmi(stage: Stage, vmi: Json) -> None:
         await _make_launcher(stage, vmi)
         return
     await _write_status(stage, vmi, pods, _next_phase(vmi, pods))
-    await _label_launcher(stage, vmi, pods)
+    await _mark_launchers(stage, vmi, pods)
 
 
 def pods_of(stage: Stage, vmi: Json) -> list[Json]:
@@ -50,10 +62,15 @@ def has_run(vmi: Json) -> bool:
 
 
 async def _make_launcher(stage: Stage, vmi: Json) -> None:
+    """Make the pod, and tell of it before listing it: a real one does not see its own pod yet (R28)."""
     try:
         await stage.create(PODS, launcher_pod(vmi))
     except Forbidden:
         return  # quota or admission: the VMI stays Pending and it is tried again with the next change
+    ready = {**_GUEST_NOT_RUNNING, "lastProbeTime": stage.now, "lastTransitionTime": stage.now}
+    reached = {"phase": "Scheduling", "phaseTransitionTimestamp": stage.now}
+    status = {"phase": "Scheduling", "phaseTransitionTimestamps": [reached], "conditions": [ready]}
+    await stage.patch(VIRTUAL_MACHINE_INSTANCES, vmi, {"status": status})
 
 
 async def _tend_ending(stage: Stage, vmi: Json, pods: list[Json]) -> None:
@@ -86,7 +103,7 @@ async def _write_status(stage: Stage, vmi: Json, pods: list[Json], phase: str) -
     status["activePods"] = {p["metadata"]["uid"]: p["spec"].get("nodeName", "") for p in pods} or None
     status["conditions"] = _conditions(stage, vmi, pods, phase)
     labels: Json = {}
-    if phase != phase_of(vmi):
+    if phase != phase_of(vmi) and phase_of(vmi) in _STARTING:  # later ones are virt-handler's to note
         reached = {"phase": phase, "phaseTransitionTimestamp": stage.now}
         status["phaseTransitionTimestamps"] = [*(old.get("phaseTransitionTimestamps") or []), reached]
     if phase == "Scheduled":
@@ -121,16 +138,21 @@ def _ready(pods: list[Json], phase: str) -> Json:
     if pods[-1]["metadata"].get("deletionTimestamp") or _pod_phase(pods[-1]) in FINAL:
         return {"status": "False", "reason": "PodTerminating", "message": "virt-launcher pod is terminating"}
     if phase != "Running":
-        text = "Guest VM is not reported as running"
-        return {"status": "False", "reason": "GuestNotRunning", "message": text}
+        return _GUEST_NOT_RUNNING
     is_ready = condition((pods[-1].get("status") or {}).get("conditions"), "Ready")
     return {"status": is_ready["status"] if is_ready else "False"}
 
 
-async def _label_launcher(stage: Stage, vmi: Json, pods: list[Json]) -> None:
+async def _mark_launchers(stage: Stage, vmi: Json, pods: list[Json]) -> None:
+    """Open the readiness gate; label the launcher with its node once the VMI is scheduled there."""
     node = (vmi.get("status") or {}).get("nodeName")
     for pod in pods:
-        if node and pod["spec"].get("nodeName") == node and _NODE_NAME not in pod["metadata"]["labels"]:
+        conditions = (pod.get("status") or {}).get("conditions")
+        if condition(conditions, _UNPAUSED["type"]) is None:
+            unpaused = {**_UNPAUSED, "lastProbeTime": stage.now, "lastTransitionTime": stage.now}
+            change = {"status": {"conditions": with_condition(conditions, unpaused)}}
+            await stage.patch(PODS, pod, change, MERGE_STATUS)
+        elif node and pod["spec"].get("nodeName") == node and _NODE_NAME not in pod["metadata"]["labels"]:
             await stage.patch(PODS, pod, {"metadata": {"labels": {_NODE_NAME: node}}})
 
 
