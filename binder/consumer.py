@@ -101,6 +101,7 @@ class Term:
     _identity: str = ""
     _unacknowledged: list[str] = field(default_factory=list)
     _failures: int = 0
+    _reported: dict[str, str] = field(default_factory=dict)
 
     async def serve(self) -> None:
         """Pass after pass. Raises LogError, ApiError; returns when the lease is not safely ours."""
@@ -140,9 +141,7 @@ class Term:
                 self.post.observer.entry_unreadable(stored.id, stored.why)
                 continue
             was_blocked = bool(self.state.missing_kinds())
-            why = fold_entry(self.state, stored.entry)
-            if why:
-                self.post.observer.entry_unreadable(stored.id, why)
+            fold_entry(self.state, stored.entry)
             telling += stored.entry.type is not EntryType.HEARTBEAT or was_blocked
         return telling
 
@@ -153,6 +152,7 @@ class Term:
         now_ms = post.now_ms()
         result = run_pass(self.state, claims, self.told, post.policy, now_ms)
         decide_s = _now_s() - decide_began
+        self._report_unreadable()
         await post.log.commit(post.leader.epoch, intent_body(result, self.position, now_ms), {})
         if not post.leader.is_ours_for(WRITE_TIMEOUT_S):
             return
@@ -161,6 +161,14 @@ class Term:
         done, self._unacknowledged = self._unacknowledged, []
         await post.log.conclude(post.leader.epoch, outcome_body(outcomes), done)
         post.observer.pass_done(PassReport(entries, result, outcomes, decide_s, _now_s() - began))
+
+    def _report_unreadable(self) -> None:
+        """Tell of each object that could not be decoded, once per version."""
+        found = {f"{kind} {'/'.join(filter(None, key))}": why for kind, key, why in self.state.unreadable()}
+        for name, why in found.items():
+            if self._reported.get(name) != why:
+                self.post.observer.entry_unreadable(name, why)
+        self._reported = found
 
     def _remember(self, result: PassResult, outcomes: tuple[Outcome, ...]) -> None:
         if not result.blocked:

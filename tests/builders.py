@@ -171,8 +171,8 @@ def state(*objects: Lean) -> ClusterState:
     for one in objects:
         meta = one.metadata  # type: ignore[attr-defined]
         kind = type(one).__name__
-        cluster.objects[kind][meta.namespace, meta.name] = one
-        cluster.uids[kind][meta.namespace, meta.name] = meta.uid
+        cluster.shelves[kind].models[meta.namespace, meta.name] = one
+        cluster.shelves[kind].uids[meta.namespace, meta.name] = meta.uid
     return cluster
 
 

@@ -1,16 +1,17 @@
 """The cluster as the log tells it: the fold of all entries read so far.
 
-Holds the newest version of each object and which kinds have been listed completely. Changed by `fold_entry`
-between passes only; a pass reads it. Must not know: where entries come from, what is decided from them.
+Folding an entry keeps its lean object as bytes; it is decoded when a pass first looks at it: an object that
+changed a hundred times in between costs one decoding. Changed by `fold_entry` between passes only; a
+pass reads it. Must not know: where entries come from, what is decided from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from eventlog.entries import Entry, EntryType
 from model.kinds import BY_KIND
@@ -21,13 +22,69 @@ Key = tuple[str, str]
 
 Model = TypeVar("Model", bound=Lean)
 
+VANISH_GRACE_MS = 5 * 60 * 1000
+"""A kind that the API server stops to serve is believed gone after this much log time (R32)."""
+
+
+@dataclass(slots=True)
+class Shelf(Generic[Model]):
+    """The objects of one kind: as bytes when they came in, as models once looked at."""
+
+    decoder: TypeAdapter[Model]
+    models: dict[Key, Model] = field(default_factory=dict)
+    fresh: dict[Key, bytes] = field(default_factory=dict)
+    uids: dict[Key, str] = field(default_factory=dict)
+    unreadable: dict[Key, str] = field(default_factory=dict)
+    """Objects whose bytes are no object of the kind, and why; they are in no pass."""
+    absent_since_ms: int = 0
+    _bodies: dict[Key, bytes] = field(default_factory=dict)
+
+    def put(self, key: Key, uid: str, body: bytes) -> None:
+        """Take in a version."""
+        self.fresh[key] = self._bodies[key] = body
+        self.uids[key] = uid
+        self.absent_since_ms = 0
+
+    def drop(self, key: Key, uid: str) -> None:
+        """Take the object away, if it is still the one of that uid."""
+        if self.uids.get(key) == uid:
+            del self.uids[key]
+            for part in (self.fresh, self.models, self.unreadable, self._bodies):
+                part.pop(key, None)
+
+    def clear(self) -> None:
+        """Take everything away."""
+        for part in (self.fresh, self.models, self.uids, self.unreadable, self._bodies):
+            part.clear()
+        self.absent_since_ms = 0
+
+    def bodies(self) -> Iterator[tuple[Key, bytes]]:
+        """All objects as bytes, by namespace and name; one that cannot be decoded as it came in."""
+        for key in sorted(self.uids):
+            yield key, self._bodies[key]
+
+    def decoded(self) -> Mapping[Key, Model]:
+        """All objects as models; what has come in since the last look is decoded now."""
+        for key, body in self.fresh.items():
+            try:
+                self.models[key] = self.decoder.validate_json(body)
+                self.unreadable.pop(key, None)
+            except ValidationError as error:
+                self.models.pop(key, None)
+                self.unreadable[key] = str(error.errors(include_url=False, include_input=False)[0]["msg"])
+        self.fresh.clear()
+        return self.models
+
+
+def _shelves() -> dict[str, Shelf[Any]]:
+    return {kind: Shelf(TypeAdapter(watched.model)) for kind, watched in BY_KIND.items()}
+
 
 @dataclass(slots=True)
 class ClusterState:
     """What the log says the cluster holds."""
 
-    objects: dict[str, dict[Key, Lean]] = field(default_factory=lambda: {kind: {} for kind in BY_KIND})
-    uids: dict[str, dict[Key, str]] = field(default_factory=lambda: {kind: {} for kind in BY_KIND})
+    shelves: dict[str, Shelf[Any]] = field(default_factory=_shelves)
     complete: set[str] = field(default_factory=set)
     """Kinds whose complete list, or whose absence, the log has told (R33)."""
     heard_ms: int = 0
@@ -35,46 +92,50 @@ class ClusterState:
 
     def of(self, model: type[Model]) -> Mapping[Key, Model]:
         """All objects of one kind, by namespace and name."""
-        return cast("Mapping[Key, Model]", self.objects[model.__name__])
+        return cast("Mapping[Key, Model]", self.shelves[model.__name__].decoded())
 
     def missing_kinds(self) -> tuple[str, ...]:
         """Kinds that no decision may be made without (R33), sorted."""
         return tuple(sorted(BY_KIND.keys() - self.complete))
 
+    def unreadable(self) -> Iterator[tuple[str, Key, str]]:
+        """Objects that could not be decoded: kind, key, why."""
+        for kind, shelf in sorted(self.shelves.items()):
+            for key, why in sorted(shelf.unreadable.items()):
+                yield kind, key, why
 
-def fold_entry(state: ClusterState, entry: Entry) -> str | None:
-    """Take one entry in; returns why it could not be read, or None. Kinds unknown to us are passed over."""
+
+def fold_entry(state: ClusterState, entry: Entry) -> None:
+    """Take one entry in. Kinds unknown to us are passed over."""
     state.heard_ms = max(state.heard_ms, entry.ts_ms)
-    if entry.kind not in BY_KIND:
-        return None
-    key = (entry.namespace, entry.name)
+    shelf = state.shelves.get(entry.kind)
+    if shelf is None:
+        if entry.type is EntryType.HEARTBEAT:
+            _forget_vanished(state)
+        return
     match entry.type:
         case EntryType.ADDED | EntryType.MODIFIED:
-            return _put_object(state, entry, key)
+            shelf.put((entry.namespace, entry.name), entry.uid, entry.object)
         case EntryType.DELETED:
-            if state.uids[entry.kind].get(key) == entry.uid:
-                del state.objects[entry.kind][key], state.uids[entry.kind][key]
+            shelf.drop((entry.namespace, entry.name), entry.uid)
         case EntryType.SYNCED:
             state.complete.add(entry.kind)
+            shelf.absent_since_ms = 0
         case EntryType.ABSENT:
             state.complete.add(entry.kind)
-            state.objects[entry.kind].clear()
-            state.uids[entry.kind].clear()
+            shelf.absent_since_ms = shelf.absent_since_ms or entry.ts_ms
         case EntryType.HEARTBEAT | EntryType.POLICY:
             pass
-    return None
 
 
 def fold_entries(state: ClusterState, entries: Iterable[Entry]) -> None:
-    """Take entries in, in order; unreadable ones leave the state as it was."""
+    """Take entries in, in order."""
     for entry in entries:
         fold_entry(state, entry)
 
 
-def _put_object(state: ClusterState, entry: Entry, key: Key) -> str | None:
-    try:
-        state.objects[entry.kind][key] = BY_KIND[entry.kind].model.model_validate_json(entry.object)
-    except ValidationError as error:
-        return str(error.errors(include_url=False, include_input=False)[0]["msg"])
-    state.uids[entry.kind][key] = entry.uid
-    return None
+def _forget_vanished(state: ClusterState) -> None:
+    """Drop the objects of a kind that has been away for longer than a CRD's re-installation takes (R32)."""
+    for shelf in state.shelves.values():
+        if shelf.absent_since_ms and state.heard_ms - shelf.absent_since_ms > VANISH_GRACE_MS:
+            shelf.clear()

@@ -1,0 +1,104 @@
+"""The fold of the log: what it keeps, drops and believes (R32, R33), and its snapshot."""
+
+from __future__ import annotations
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from binder.core.snapshot import decode_state, encode_state
+from binder.core.state import VANISH_GRACE_MS, ClusterState, fold_entries, fold_entry
+from eventlog.entries import Entry, EntryType
+from model.kubevirt import VirtualMachine
+from model.nodes import Node
+
+VMS = "VirtualMachine"
+
+
+def entry(of: EntryType, name: str = "a", *, uid: str = "u1", kind: str = "Node", ts_ms: int = 1000) -> Entry:
+    body = orjson.dumps({"metadata": {"name": name, "uid": uid}})
+    return Entry(of, kind, "", name, uid, "1", "w", ts_ms, b"" if of is EntryType.DELETED else body)
+
+
+def folded(*entries: Entry) -> ClusterState:
+    state = ClusterState()
+    fold_entries(state, entries)
+    return state
+
+
+def test_deletion_takes_only_the_object_of_its_uid() -> None:
+    state = folded(entry(EntryType.ADDED), entry(EntryType.ADDED, uid="u2"), entry(EntryType.DELETED))
+    assert [node.metadata.uid for node in state.of(Node).values()] == ["u2"]
+    fold_entry(state, entry(EntryType.DELETED, uid="u2"))
+    assert dict(state.of(Node)) == {}
+
+
+def test_kind_is_complete_after_its_list_or_its_absence() -> None:
+    """R33."""
+    state = folded(Entry(EntryType.SYNCED, "Node"), Entry(EntryType.ABSENT, VMS, ts_ms=1))
+    assert not {"Node", VMS} & set(state.missing_kinds())
+    assert "Pod" in state.missing_kinds()
+
+
+def test_kind_that_vanishes_is_believed_only_after_the_grace() -> None:
+    """R32."""
+    beat = EntryType.HEARTBEAT
+    state = folded(entry(EntryType.ADDED, kind=VMS), Entry(EntryType.ABSENT, VMS, ts_ms=2000))
+    fold_entry(state, Entry(beat, ts_ms=2000 + VANISH_GRACE_MS))
+    assert len(state.of(VirtualMachine)) == 1
+    fold_entry(state, Entry(beat, ts_ms=2001 + VANISH_GRACE_MS))
+    assert len(state.of(VirtualMachine)) == 0
+
+
+def test_kind_that_comes_back_within_the_grace_keeps_its_objects() -> None:
+    """R32."""
+    state = folded(entry(EntryType.ADDED, kind=VMS), Entry(EntryType.ABSENT, VMS, ts_ms=2000))
+    fold_entry(state, Entry(EntryType.SYNCED, VMS, ts_ms=9000))
+    fold_entry(state, Entry(EntryType.HEARTBEAT, ts_ms=9000 + 2 * VANISH_GRACE_MS))
+    assert len(state.of(VirtualMachine)) == 1
+
+
+def test_object_that_cannot_be_decoded_is_in_no_pass_and_is_named() -> None:
+    broken = Entry(EntryType.MODIFIED, "Node", "", "a", "u1", "2", "w", 2000, b'{"spec": []}')
+    state = folded(entry(EntryType.ADDED), entry(EntryType.ADDED, "b", uid="u2"), broken)
+    assert list(state.of(Node)) == [("", "b")]
+    assert [(kind, key) for kind, key, _ in state.unreadable()] == [("Node", ("", "a"))]
+    fold_entry(state, entry(EntryType.MODIFIED))
+    assert len(state.of(Node)) == 2
+    assert list(state.unreadable()) == []
+
+
+def test_unknown_kinds_are_passed_over() -> None:
+    assert folded(entry(EntryType.ADDED, kind="Gadget")).missing_kinds()
+
+
+changes = st.builds(
+    entry,
+    st.sampled_from(
+        [EntryType.ADDED, EntryType.MODIFIED, EntryType.DELETED, EntryType.SYNCED, EntryType.ABSENT]
+    ),
+    st.sampled_from(["a", "b", "c"]),
+    uid=st.sampled_from(["u1", "u2", "u3"]),
+    kind=st.sampled_from(["Node", "Pod", VMS]),
+    ts_ms=st.integers(0, 10**7),
+)
+
+
+@given(st.lists(changes, max_size=40), st.integers(0, 40))
+def test_rest_of_the_log_on_a_snapshot_gives_what_the_whole_log_gives(entries: list[Entry], at: int) -> None:
+    """Retention rests on it."""
+    begun = decode_state(encode_state(folded(*entries[:at])))
+    assert begun is not None
+    fold_entries(begun, entries[at:])
+    whole = folded(*entries)
+    assert encode_state(begun) == encode_state(whole)
+    assert dict(begun.of(Node)) == dict(whole.of(Node))
+
+
+@given(st.binary(max_size=60))
+def test_bytes_that_are_no_snapshot_are_none(body: bytes) -> None:
+    assert decode_state(body) is None
+
+
+def test_snapshot_of_another_version_is_not_read() -> None:
+    assert decode_state(encode_state(ClusterState()).replace(b'"v":1', b'"v":0')) is None
