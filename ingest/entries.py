@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventlog.entries import Entry, EntryType
+from ingest.listing import Known
 from model.kinds import WatchedKind
 from model.lean import Malformed, lean_object
 
@@ -60,15 +61,6 @@ def gone_entry(kind: WatchedKind, known: Known, list_version: str, origin: Origi
         watcher=origin.watcher,
         ts_ms=origin.ts_ms,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """An object that the log holds."""
-
-    namespace: str
-    name: str
-    uid: str
 
 
 def marker_entry(kind: str, change: EntryType, origin: Origin, resource_version: str = "") -> Entry:

@@ -1,8 +1,9 @@
 """One kind's list and watch loop: everything that happens to its objects, once, in order, into the log.
 
-List page by page, tell what has gone since, mark the list complete (SYNCED), then watch from the list's
-resourceVersion, reopening ended streams where they stopped; an expired version means a fresh list. What
-cannot be read as its kind is reported and passed over. Must not know: what the log is read for.
+List (streamed where the server offers it, else page by page), tell what has gone since, mark the list
+complete (SYNCED), then watch from there, reopening ended streams where they stopped; an expired version means
+a fresh list. Memory is bounded by one page and one object, not by the cluster. What cannot be read as its kind is
+reported and passed over. Must not know: what the log is read for.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from eventlog.entries import Entry, EntryType
 from eventlog.errors import LogError, LogReplaced
 from eventlog.port import EventAppender
 from ingest.backoff import Backoff
-from ingest.entries import Known, Origin, change_entry, gone_entry, marker_entry
-from kube.errors import ApiError, Gone, NotFound, TooManyRequests
-from kube.port import Json, Reader, WatchType
+from ingest.entries import Origin, change_entry, gone_entry, marker_entry
+from ingest.listing import Listing
+from kube.errors import ApiError, BadRequest, Gone, Invalid, NotFound, TooManyRequests
+from kube.port import Json, Reader, WatchEvent, WatchType, ends_initial_list
 from model.kinds import WatchedKind
 from model.lean import Malformed
 
@@ -67,30 +69,40 @@ class KindWatcher:
     now_ms: Callable[[], int]
     observer: WatchObserver
     backoff: Backoff = field(default_factory=Backoff)
-    _is_absent: bool = False
-    _identity: str = ""
-    """Of the log that was listed for; appending to another raises LogReplaced, and we list again."""
+    _can_stream_lists: bool = True
+    _listing: Listing = field(default_factory=Listing)
+    _absent_in: str = ""
+    """The log that was told that the kind is not served."""
 
     async def run(self) -> None:
         """List and watch for ever; every failure is waited out."""
         version = ""
         while True:
             try:
-                version = version or await self._list()
-                version = await self._follow_while_ours(version)
-                self.backoff.reset()
-            except Gone:
+                version = await self._turn(version)
+            except (Gone, LogReplaced) as error:
                 version = ""
-            except NotFound as error:
-                version = ""
-                await self._kind_absent(error)
-            except LogReplaced as error:
-                version = ""
-                self._is_absent = False
                 await self._wait(str(error))
             except (ApiError, LogError) as error:
                 at_least_s = error.retry_after_s if isinstance(error, TooManyRequests) else 0.0
                 await self._wait(str(error), at_least_s)
+
+    async def _turn(self, version: str) -> str:
+        """One stream, with the list before it where there is none to go on from; returns where it ended."""
+        try:
+            if not version:
+                self._listing = await Listing.begin(self.log, self.kind)
+                if not self._can_stream_lists:
+                    version = await self._list()
+            return await self._follow_while_ours(version)
+        except NotFound as error:
+            await self._kind_absent(error)
+            return ""
+        except (Invalid, BadRequest):
+            if version or not self._can_stream_lists:
+                raise
+            self._can_stream_lists = False  # a server before 1.32: page by page then
+            return ""
 
     async def _wait(self, why: str, at_least_s: float = 0.0) -> None:
         wait_s = self.backoff.next_s(at_least_s)
@@ -99,36 +111,35 @@ class KindWatcher:
 
     async def _kind_absent(self, error: NotFound) -> None:
         """The API server does not serve the kind (yet): say so once, and look again soon (R32)."""
-        if not self._is_absent:
+        identity = await self.log.identity()
+        if self._absent_in != identity:
             self.observer.watch_restarted(self.kind.resource.kind, str(error), ABSENT_RETRY_S)
-            await self.log.append_once([self._marker(EntryType.ABSENT)], await self.log.identity())
-            self._is_absent = True
+            await self.log.append_once([self._marker(EntryType.ABSENT)], identity)
+            self._absent_in = identity
         await asyncio.sleep(ABSENT_RETRY_S)
 
     async def _list(self) -> str:
-        """Append every object, then what has gone, then SYNCED; returns the list's resourceVersion."""
-        self._identity = await self.log.identity()
-        before = await self.log.seen(self.kind.resource.kind)
-        listed: set[str] = set()
-        token, version = "", ""
+        """Page by page; returns the list's resourceVersion."""
+        token = ""
         while True:
             page = await self.client.list_page(self.kind.resource, limit=PAGE, continue_token=token)
-            version = page.resource_version
-            listed |= {uid for item in page.items if (uid := _uid_of(item))}
-            await self._append(self._changes(EntryType.ADDED, page.items))
+            await self._append_listed(page.items)
             token = page.continue_token
             if not token:
-                break
-        self._is_absent = False
+                await self._end_list(page.resource_version)
+                return page.resource_version
+
+    async def _append_listed(self, items: list[Json]) -> None:
+        self._listing.listed |= {uid for item in items if (uid := _uid_of(item))}
+        await self._append(self._changes(EntryType.ADDED, items))
+
+    async def _end_list(self, version: str) -> None:
+        """Tell what has gone since, and that the list is complete."""
+        self._absent_in = ""
         origin = self._origin()
-        gone = [
-            gone_entry(self.kind, Known(seen.namespace, seen.name, uid), version, origin)
-            for uid, seen in sorted(before.items())
-            if uid not in listed
-        ]
+        gone = [gone_entry(self.kind, known, version, origin) for known in self._listing.gone()]
         await self._append(gone)
-        await self.log.append_once([self._marker(EntryType.SYNCED, version)], self._identity)
-        return version
+        await self.log.append_once([self._marker(EntryType.SYNCED, version)], self._listing.identity)
 
     async def _follow_while_ours(self, version: str) -> str:
         """Follow, and raise LogReplaced when the log is exchanged, also while nothing happens to the kind."""
@@ -143,20 +154,34 @@ class KindWatcher:
             await asyncio.gather(following, guarding, return_exceptions=True)
 
     async def _guard(self) -> str:
-        while await self.log.identity() == self._identity:
+        while await self.log.identity() == self._listing.identity:
             await asyncio.sleep(GUARD_S)
         raise LogReplaced
 
     async def _follow(self, version: str) -> str:
-        """Append changes until the stream ends; returns the version to go on from."""
+        """Append changes until the stream ends; returns the version to go on from, empty within a list."""
         stream = self.client.watch(self.kind.resource, resource_version=version, timeout_s=STREAM_S)
+        listed: list[Json] = []
         async with aclosing(stream) as events:
             async for event in events:
-                if event.type is not WatchType.BOOKMARK:
-                    await self._append(self._changes(_CHANGES[event.type], [event.object]))
+                if version:
+                    await self._append_change(event)
+                elif ends_initial_list(event):
+                    await self._append_listed(listed)
+                    await self._end_list(_version_of(event.object))
+                elif event.type is not WatchType.BOOKMARK:
+                    listed.append(event.object)
+                    if len(listed) == PAGE:
+                        await self._append_listed(listed)
+                        listed.clear()
+                    continue
                 version = _version_of(event.object) or version
                 self.backoff.reset()
         return version
+
+    async def _append_change(self, event: WatchEvent) -> None:
+        if event.type is not WatchType.BOOKMARK:
+            await self._append(self._changes(_CHANGES[event.type], [event.object]))
 
     def _changes(self, change: EntryType, items: Iterable[Json]) -> list[Entry]:
         origin = self._origin()
@@ -171,7 +196,7 @@ class KindWatcher:
     async def _append(self, entries: list[Entry]) -> None:
         if not entries:
             return
-        appended = await self.log.append_once(entries, self._identity)
+        appended = await self.log.append_once(entries, self._listing.identity)
         for entry, is_appended in zip(entries, appended, strict=True):
             self.observer.event_seen(entry.kind, entry.type, is_appended=is_appended)
 

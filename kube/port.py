@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from model.resources import Resource
 
 Json = dict[str, Any]
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class WatchType(StrEnum):
@@ -47,6 +48,12 @@ class WatchEvent:
 
     type: WatchType
     object: Json
+
+
+def ends_initial_list(event: WatchEvent) -> bool:
+    """Whether the event is the bookmark that ends a streamed list."""
+    annotations = event.object.get("metadata", {}).get("annotations") or {}
+    return event.type is WatchType.BOOKMARK and annotations.get(INITIAL_EVENTS_END) == "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,8 @@ class Reader(Protocol):
     ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after `resource_version`, with bookmarks, until the server ends the stream.
 
+        An empty version streams the list first: an ADDED per object, then the bookmark of
+        `ends_initial_list`; raises Invalid where the server does not offer it (before Kubernetes 1.32).
         Raises Gone when the version is too old, at connect as in the stream.
         """
         ...

@@ -1,7 +1,7 @@
 """The API server's HTTP face: what the real client library, kubectl and gpubinder itself talk to.
 
 Plain HTTP on a loopback port. Serves the paths, content types, Status bodies and watch streams of a real
-server; streamed lists (sendInitialEvents) are not offered, as on servers before 1.32.
+server, lists streamed by a watch (sendInitialEvents) among them.
 """
 
 from __future__ import annotations
@@ -189,6 +189,8 @@ class HttpFace:
 
     async def _watch(self, resource: Resource, request: web.Request) -> web.StreamResponse:
         version = request.query.get("resourceVersion") or str(self._server.store.revision)
+        if request.query.get("sendInitialEvents") == "true":
+            version = ""
         timeout_s = int(request.query.get("timeoutSeconds") or 1800)
         bookmarks = request.query.get("allowWatchBookmarks") in ("1", "true")
         events = self._server.watch(

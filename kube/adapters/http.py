@@ -91,9 +91,12 @@ class HttpClient:
         query = _selectors(selection) | {
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
             "timeoutSeconds": str(timeout_s),
         }
+        if resource_version:
+            query["resourceVersion"] = resource_version
+        else:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         target = f"watch of {_collection(resource, selection)}"
         request = Request("GET", resource.path(selection.namespace), target, query)
         cutter = LineCutter()

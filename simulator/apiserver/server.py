@@ -44,7 +44,7 @@ from simulator.apiserver.patches import PatchFailed, json_patch, merge_patch
 from simulator.apiserver.selectors import matcher
 from simulator.apiserver.served import ServedKinds
 from simulator.apiserver.store import Key, Store, copied, key_of
-from simulator.apiserver.watch import follow
+from simulator.apiserver.watch import follow, stream_list
 
 Mutator = Callable[[Resource, Json], Json | None]
 """An admission hook on creation: the changed object, or None."""
@@ -70,6 +70,8 @@ class ApiServer:
     store: Store = field(default_factory=Store)
     kinds: ServedKinds = field(default_factory=ServedKinds)
     mutators: list[Mutator] = field(default_factory=list)
+    streams_lists: bool = True
+    """Whether a watch may begin with a streamed list, as on servers since 1.32."""
     _rng: random.Random = field(init=False)
     _pages: dict[str, tuple[str, list[Json]]] = field(default_factory=dict)
 
@@ -109,6 +111,13 @@ class ApiServer:
     ) -> AsyncGenerator[WatchEvent, None]:
         """See Reader."""
         self.kinds.of(resource)
+        if not resource_version:
+            if not self.streams_lists:
+                text = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless enabled"
+                raise Invalid(f"watch of {resource.full_name}", text, 422, "Invalid")
+            async for event in stream_list(self.store, resource, matcher(selection), timeout_s):
+                yield event
+            return
         if not resource_version.isdigit():
             raise BadRequest(resource.full_name, f"Invalid resource version {resource_version!r}", 400)
         async for event in follow(self.store, resource, matcher(selection), int(resource_version), timeout_s):

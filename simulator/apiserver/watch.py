@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from itertools import islice
 
 from kube.errors import Gone
-from kube.port import Json, WatchEvent, WatchType
+from kube.port import INITIAL_EVENTS_END, Json, WatchEvent, WatchType
 from model.resources import Resource
 from simulator.apiserver.selectors import Matches
 from simulator.apiserver.store import Change, Shelf, Store, copied
@@ -37,6 +37,20 @@ async def follow(
         if loop.time() >= ends:
             return
         await _wait_for_news(shelf, min(ends, bookmark_at) - loop.time(), position)
+
+
+async def stream_list(
+    store: Store, resource: Resource, matches: Matches, timeout_s: float
+) -> AsyncGenerator[WatchEvent, None]:
+    """Every object as ADDED, the bookmark that ends the list, and then what follows."""
+    revision = store.revision
+    for obj in [copied(obj) for obj in store.scan(resource) if matches(obj)]:
+        yield WatchEvent(WatchType.ADDED, obj)
+    end = _bookmark(resource, revision)
+    end.object["metadata"]["annotations"] = {INITIAL_EVENTS_END: "true"}
+    yield end
+    async for event in follow(store, resource, matches, revision, timeout_s):
+        yield event
 
 
 def _changes_after(shelf: Shelf, position: int, resource: Resource) -> list[Change]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import pytest
 
 from kube.errors import Gone
-from kube.port import Selection, WatchEvent, WatchType
+from kube.port import Selection, WatchEvent, WatchType, ends_initial_list
 from model.resources import PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from tests.contract.builders import a_pod, an_object
 from tests.contract.environment import Environment, summary
@@ -29,6 +30,21 @@ async def test_watch_reports_each_change_after_the_listed_version_once(env: Envi
     events = await env.events(VMS, since, 4)
     assert summary(events) == [("ADDED", "vm"), ("MODIFIED", "vm"), ("DELETED", "vm"), ("DELETED", "before")]
     assert [event.object.get("spec") for event in events[:3]] == [{"a": 1}, {"a": 2}, {"a": 2}]
+
+
+async def test_watch_without_a_version_streams_the_list_marks_its_end_and_goes_on(env: Environment) -> None:
+    await env.create(VMS, an_object(VMS, "a"))
+    await env.create(VMS, an_object(VMS, "b"))
+    stream = env.client.watch(VMS, env.here, resource_version="", timeout_s=10)
+    async with aclosing(stream) as events:
+        listed = [await anext(events), await anext(events), await anext(events)]
+        assert sorted(summary(listed[:2])) == [("ADDED", "a"), ("ADDED", "b")]
+        assert [ends_initial_list(event) for event in listed] == [False, False, True]
+        await env.create(VMS, an_object(VMS, "c"))
+        later = await anext(events)
+        assert summary([later]) == [("ADDED", "c")]
+        versions = [int(event.object["metadata"]["resourceVersion"]) for event in (listed[2], later)]
+        assert versions[0] < versions[1]
 
 
 async def test_watch_goes_on_with_changes_that_come_later(env: Environment) -> None:

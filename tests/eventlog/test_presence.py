@@ -1,0 +1,38 @@
+"""Presence, in memory and in Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.asyncio import Redis
+
+from eventlog.adapters.embedded import EmbeddedServer
+from eventlog.adapters.memory_presence import MemoryPresence
+from eventlog.adapters.redis_presence import RedisPresence
+from eventlog.presence import Presence
+from tests.eventlog.conftest import now_ms
+
+pytestmark = pytest.mark.enable_socket
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def presence(request: pytest.FixtureRequest, cluster: str) -> AsyncIterator[Presence]:
+    if request.param == "memory":
+        yield MemoryPresence(now_ms)
+        return
+    server: EmbeddedServer = request.getfixturevalue("server")
+    redis = Redis.from_url(server.url)
+    yield RedisPresence(redis, server.url, f"{{gpubinder:{cluster}}}:watchers")
+    await redis.aclose()
+
+
+async def test_replica_is_present_while_it_shows_itself(presence: Presence) -> None:
+    assert await presence.present(60_000) == []
+    await presence.show("w2")
+    await presence.show("w1")
+    assert await presence.present(60_000) == ["w1", "w2"]
+    await asyncio.sleep(0.03)
+    await presence.show("w1")
+    assert await presence.present(15) == ["w1"]
