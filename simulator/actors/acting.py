@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kube.errors import ApiError, Conflict, NotFound
@@ -13,8 +14,15 @@ from model.instants import rfc3339
 from model.resources import Resource
 from simulator.actors.informer import Informer
 
+LOGGER = logging.getLogger("gpubinder.simulator")
 RETRY_S = 0.05
 """After a write that met another's: the cache has the newer object by then."""
+REFUSED_RETRY_S = 1.0
+"""After any other error: the API server is away, or does not take what follows from the object."""
+_TOLD_LIMIT = 1_000
+"""Objects whose last trouble is remembered, so that it is told once."""
+_UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What reading an object of another shape than its kind's ends in."""
 
 
 class Actor(Protocol):
@@ -34,6 +42,7 @@ class Stage:
     client: Client
     cache: Informer
     clock: Callable[[], int]
+    _told: dict[str, str] = field(default_factory=dict)
 
     @property
     def now(self) -> str:
@@ -67,6 +76,35 @@ class Stage:
             await self.client.delete(key_of(resource, obj), exact)
         except (NotFound, Conflict):
             return
+
+    async def attend(
+        self, resource: Resource, objects: Iterable[Json], tend: Callable[[Json], Awaitable[float | None]]
+    ) -> float | None:
+        """Tend each object; returns in how many seconds to look again. None keeps others from their turn."""
+        waits_s: list[float] = []
+        for obj in objects:
+            try:
+                wait_s = await tend(obj)
+            except (Conflict, NotFound):
+                wait_s = RETRY_S
+            except ApiError as error:
+                wait_s = REFUSED_RETRY_S
+                self._say("request_refused", resource, obj, f"{error}; tried again until it is taken")
+            except _UNREADABLE as error:
+                wait_s = None  # until somebody changes it
+                why = f"{type(error).__name__}: {error}; correct or delete the object"
+                self._say("object_passed_over", resource, obj, why)
+            waits_s += [wait_s] if wait_s is not None else []
+        return min(waits_s, default=None)
+
+    def _say(self, event: str, resource: Resource, obj: Json, why: str) -> None:
+        """One line per object and reason, not one per look."""
+        if self._told.get(obj["metadata"]["uid"]) == why:
+            return
+        self._told[obj["metadata"]["uid"]] = why
+        while len(self._told) > _TOLD_LIMIT:
+            del self._told[next(iter(self._told))]
+        LOGGER.warning(event, extra={"keys": {"object": str(key_of(resource, obj)), "why": why}})
 
 
 async def live(actor: Actor, client: Client, clock: Callable[[], int]) -> None:

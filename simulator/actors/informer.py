@@ -16,7 +16,10 @@ from kube.port import Client, Json, WatchType, list_all
 from model.resources import Resource
 
 RETRY_S = 0.5
-"""After an API server that is away or does not serve the kind yet."""
+RETRY_LIMIT_S = 8.0
+"""Waits double from one to the other while the API server is away or does not serve the kind yet."""
+GONE_LIMIT = 10_000
+"""Uids remembered as gone: the answer to an own write can come after the news of the object's end."""
 
 Key = tuple[str, str]
 
@@ -29,7 +32,7 @@ class Informer:
     resources: tuple[Resource, ...]
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _objects: dict[str, dict[Key, Json]] = field(default_factory=dict)
-    _gone: set[str] = field(default_factory=set)
+    _gone: dict[str, None] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Watch every kind until cancelled."""
@@ -56,26 +59,31 @@ class Informer:
         self.changed.set()
 
     async def _watch(self, resource: Resource) -> None:
+        wait_s = RETRY_S
         while True:
             try:
                 version = await self._list(resource)
+                wait_s = RETRY_S
                 while True:
                     version = await self._follow(resource, version)
             except Gone:
-                continue
+                continue  # the list that follows is the whole truth again
             except ApiError:
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, RETRY_LIMIT_S)
 
     async def _list(self, resource: Resource) -> str:
         listing = await list_all(self.client, resource)
         listed = {item["metadata"]["uid"] for item in listing.items}
         for obj in list(self._objects.get(resource.full_name, {}).values()):
-            if obj["metadata"]["uid"] not in listed:
+            is_older = _version(obj) <= int(listing.resource_version)  # a newer one is an own write
+            if is_older and obj["metadata"]["uid"] not in listed:
                 self._drop(resource, obj)
         self._take(resource, listing.items)
         return listing.resource_version
 
     async def _follow(self, resource: Resource, version: str) -> str:
+        before = version
         async with aclosing(self.client.watch(resource, resource_version=version)) as events:
             async for event in events:
                 version = event.object["metadata"]["resourceVersion"]
@@ -83,6 +91,8 @@ class Informer:
                     self._drop(resource, event.object)
                 elif event.type is not WatchType.BOOKMARK:
                     self.put(resource, event.object)
+        if version == before:
+            await asyncio.sleep(RETRY_S)  # a server that ends every stream at once is not asked at once
         return version
 
     def _take(self, resource: Resource, items: Iterable[Json]) -> None:
@@ -94,7 +104,9 @@ class Informer:
         known = shelf.get(_key(obj))
         if known and known["metadata"]["uid"] == obj["metadata"]["uid"]:
             del shelf[_key(obj)]
-        self._gone.add(obj["metadata"]["uid"])
+        self._gone[obj["metadata"]["uid"]] = None
+        while len(self._gone) > GONE_LIMIT:
+            del self._gone[next(iter(self._gone))]
         self.changed.set()
 
 

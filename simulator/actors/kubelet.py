@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from kube.errors import ApiError, Conflict, NotFound
+from kube.errors import ApiError, NotFound
 from kube.port import MERGE_STATUS, DeleteOptions, Json, ObjectKey
 from model.resource_names import is_extended
 from model.resources import LEASES, NODES, PODS, Resource
-from simulator.actors.acting import RETRY_S, Stage, with_condition
+from simulator.actors.acting import Stage, with_condition
 from simulator.actors.quantities import allocatable, requests
 
 KUBELET = "kubelet.simulator/plays"
@@ -34,17 +34,17 @@ class Kubelet:
 
     async def act(self, stage: Stage) -> float | None:
         """See Actor."""
-        wait_s = HEARTBEAT_S
         pods = sorted(stage.cache.of(PODS), key=_age)
-        for node in stage.cache.of(NODES):
-            if KUBELET not in (node["metadata"].get("labels") or {}) or knob(node, DEAD):
-                continue
-            try:
-                wait_s = min(wait_s, await self._beat(stage, node))
-                await _tend_pods(stage, node, [p for p in pods if _is_on(p, node)])
-            except (Conflict, NotFound):
-                wait_s = RETRY_S
-        return wait_s
+        nodes = [node for node in stage.cache.of(NODES) if is_played(node)]
+        names = {node["metadata"]["name"] for node in nodes}
+        self._beaten_ms = {name: at_ms for name, at_ms in self._beaten_ms.items() if name in names}
+
+        async def tend(node: Json) -> float:
+            wait_s = await self._beat(stage, node)
+            later_s = await _tend_pods(stage, node, [p for p in pods if _is_on(p, node)])
+            return wait_s if later_s is None else min(wait_s, later_s)
+
+        return await stage.attend(NODES, nodes, tend)
 
     async def _beat(self, stage: Stage, node: Json) -> float:
         """Renew the Ready condition and the Lease when due; returns in how many seconds it is due again."""
@@ -91,24 +91,28 @@ async def _renew_lease(stage: Stage, name: str) -> None:
             return  # the namespace is not there yet; the next beat tries again
 
 
-async def _tend_pods(stage: Stage, node: Json, pods: list[Json]) -> None:
+async def _tend_pods(stage: Stage, node: Json, pods: list[Json]) -> float | None:
+    """In the order of their creation: the first ones have the room."""
     free = allocatable(node)
-    for pod in pods:
+
+    async def tend(pod: Json) -> None:
         if pod["metadata"].get("deletionTimestamp"):
             await stage.delete(PODS, pod, DeleteOptions(grace_s=0))
-            continue
+            return
         phase = (pod.get("status") or {}).get("phase")
         if phase in _ENDED:
-            continue
+            return
         wanted = requests(pod)
         reason = "" if phase == "Running" else _why_refused(node, free, wanted)
         if reason:
             await _refuse(stage, pod, reason)
-            continue
+            return
         for name, amount in wanted.items():
             free[name] = free.get(name, Fraction(0)) - amount
         if phase != "Running":
             await _run(stage, pod)
+
+    return await stage.attend(PODS, pods, tend)
 
 
 def _why_refused(node: Json, free: dict[str, Fraction], wanted: dict[str, Fraction]) -> str:
@@ -160,6 +164,11 @@ def _started(container: Json, now: str) -> Json:
         "restartCount": 0,
         "state": {"running": {"startedAt": now}},
     }
+
+
+def is_played(node: Json) -> bool:
+    """Whether a kubelet of ours lives there now."""
+    return KUBELET in (node["metadata"].get("labels") or {}) and not knob(node, DEAD)
 
 
 def _is_on(pod: Json, node: Json) -> bool:

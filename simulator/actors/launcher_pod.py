@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from kube.port import Json
+from model.quantity import parse_quantity
 
 _IMAGE = "virt-launcher:simulated"
 _MEMORY_OVERHEAD_MI = 1320
-_UNITS_MI = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024 * 1024}
 _DROPPED_ANNOTATIONS = (
     "kubectl.kubernetes.io",
     "kubevirt.io/storage-observed-api-version",
@@ -156,8 +157,9 @@ def _devices(domain: Json) -> list[str]:
 
 
 def _memory_mi(domain: Json) -> int:
-    guest = str((domain.get("memory") or {}).get("guest", "1Gi"))
-    return round(float(guest[:-2]) * _UNITS_MI[guest[-2:]]) + _MEMORY_OVERHEAD_MI
+    asked = ((domain.get("resources") or {}).get("requests") or {}).get("memory", "1Gi")
+    guest = (domain.get("memory") or {}).get("guest", asked)
+    return math.ceil(parse_quantity(guest) / 1024**2) + _MEMORY_OVERHEAD_MI
 
 
 def _console_log() -> Json:

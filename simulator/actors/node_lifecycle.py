@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kube.errors import Conflict, NotFound
 from kube.port import MERGE_STATUS, Json
 from model.instants import parse_rfc3339
 from model.resources import NODES, PODS, Resource
-from simulator.actors.acting import RETRY_S, Stage, condition, with_condition
+from simulator.actors.acting import Stage, condition, with_condition
 
 _CHECK_S = 1.0
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -26,13 +25,13 @@ class NodeLifecycle:
 
     async def act(self, stage: Stage) -> float | None:
         """See Actor."""
-        for node in stage.cache.of(NODES):
-            try:
-                await self._look_at(stage, node)
-                await _evict(stage, node)
-            except (Conflict, NotFound):
-                return RETRY_S
-        return _CHECK_S
+
+        async def tend(node: Json) -> None:
+            await self._look_at(stage, node)
+            await _evict(stage, node)
+
+        wait_s = await stage.attend(NODES, stage.cache.of(NODES), tend)
+        return _CHECK_S if wait_s is None else min(wait_s, _CHECK_S)
 
     async def _look_at(self, stage: Stage, node: Json) -> None:
         conditions = (node.get("status") or {}).get("conditions")

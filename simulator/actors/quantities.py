@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from kube.port import Json
-from model.quantity import parse_quantity
+from model.quantity import MalformedQuantity, parse_quantity
 
 
 def allocatable(node: Json) -> dict[str, Fraction]:
-    """What the node can give."""
+    """What the node can give; what cannot be read is not there."""
     given: Mapping[str, str] = (node.get("status") or {}).get("allocatable") or {}
-    return {name: parse_quantity(value) for name, value in given.items()}
+    read = {}
+    for name, value in given.items():
+        try:
+            read[name] = parse_quantity(value)
+        except MalformedQuantity:
+            continue
+    return read
 
 
 def requests(pod: Json) -> dict[str, Fraction]:

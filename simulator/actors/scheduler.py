@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from kube.errors import Conflict, NotFound
 from kube.port import MERGE_STATUS, Json
 from model.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
-from simulator.actors.acting import RETRY_S, Stage, condition, key_of, with_condition
+from simulator.actors.acting import Stage, key_of, with_condition
 from simulator.actors.quantities import allocatable, requests
 from simulator.apiserver.server import ApiServer
 
@@ -26,14 +25,9 @@ class Scheduler:
 
     async def act(self, stage: Stage) -> float | None:
         """See Actor."""
-        wait_s = None
         waiting = [pod for pod in stage.cache.of(PODS) if _is_waiting(pod)]
-        for pod in sorted(waiting, key=lambda p: (-p["spec"].get("priority", 0), _age(p))):
-            try:
-                await self._schedule(stage, pod)
-            except (Conflict, NotFound):
-                wait_s = RETRY_S
-        return wait_s
+        waiting.sort(key=lambda p: (-p["spec"].get("priority", 0), _age(p)))
+        return await stage.attend(PODS, waiting, lambda pod: self._schedule(stage, pod))
 
     async def _schedule(self, stage: Stage, pod: Json) -> None:
         nodes = stage.cache.of(NODES)
@@ -57,10 +51,9 @@ class Scheduler:
             "lastTransitionTime": stage.now,
         }
         old = (pod.get("status") or {}).get("conditions")
-        if condition(old, "PodScheduled") != with_condition(old, unschedulable)[0]:
-            conditions = with_condition(old, unschedulable)
-            if conditions != old:
-                await stage.patch(PODS, pod, {"status": {"conditions": conditions}}, MERGE_STATUS)
+        conditions = with_condition(old, unschedulable)
+        if conditions != old:
+            await stage.patch(PODS, pod, {"status": {"conditions": conditions}}, MERGE_STATUS)
 
 
 def _is_waiting(pod: Json) -> bool:
@@ -140,12 +133,17 @@ def _is_tolerated(taint: Json, tolerations: list[Json]) -> bool:
     return any(
         toleration.get("effect", "") in ("", taint["effect"])
         and toleration.get("key", "") in ("", taint["key"])
-        and (
-            toleration.get("operator") == "Exists"
-            or (toleration.get("key") and toleration.get("value", "") == taint.get("value", ""))
-        )
+        and _tolerates_value(toleration, taint)
         for toleration in tolerations
     )
+
+
+def _tolerates_value(toleration: Json, taint: Json) -> bool:
+    """Exists or Equal; the comparisons of newer servers are off by default and match nothing (026)."""
+    if toleration.get("operator") == "Exists":
+        return True
+    is_equal = toleration.get("operator", "") in ("", "Equal") and bool(toleration.get("key"))
+    return is_equal and toleration.get("value", "") == taint.get("value", "")
 
 
 def _age(pod: Json) -> tuple[str, str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kube.errors import Conflict, NotFound
+from kube.port import Json
 from model.resources import PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, Resource
-from simulator.actors.acting import RETRY_S, Stage
+from simulator.actors.acting import Stage
 from simulator.actors.vm_controller import Last, tend_vm
 from simulator.actors.vmi_controller import tend_vmi
 
@@ -20,17 +20,13 @@ class VirtController:
 
     async def act(self, stage: Stage) -> float | None:
         """See Actor."""
-        waits: list[float] = []
-        for vm in stage.cache.of(VIRTUAL_MACHINES):
-            last = self._last.setdefault(vm["metadata"]["uid"], Last())
-            try:
-                wait_s = await tend_vm(stage, vm, last)
-            except (Conflict, NotFound):
-                wait_s = RETRY_S
-            waits += [wait_s] if wait_s is not None else []
-        for vmi in stage.cache.of(VIRTUAL_MACHINE_INSTANCES):
-            try:
-                await tend_vmi(stage, vmi)
-            except (Conflict, NotFound):
-                waits.append(RETRY_S)
-        return min(waits, default=None)
+        vms, vmis = stage.cache.of(VIRTUAL_MACHINES), stage.cache.of(VIRTUAL_MACHINE_INSTANCES)
+        known = {vm["metadata"]["uid"] for vm in vms}
+        self._last = {uid: last for uid, last in self._last.items() if uid in known}
+
+        async def tend(vm: Json) -> float | None:
+            return await tend_vm(stage, vm, self._last.setdefault(vm["metadata"]["uid"], Last()))
+
+        vms_s = await stage.attend(VIRTUAL_MACHINES, vms, tend)
+        vmis_s = await stage.attend(VIRTUAL_MACHINE_INSTANCES, vmis, lambda vmi: tend_vmi(stage, vmi))
+        return min((wait_s for wait_s in (vms_s, vmis_s) if wait_s is not None), default=None)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kube.errors import Conflict, NotFound
 from kube.port import Json
 from model.resources import NODES, PODS, VIRTUAL_MACHINE_INSTANCES, Resource
-from simulator.actors.acting import RETRY_S, Stage, with_condition
-from simulator.actors.kubelet import DEAD, KUBELET, knob
+from simulator.actors.acting import Stage, with_condition
+from simulator.actors.kubelet import is_played
 from simulator.actors.vmi_controller import phase_of
 
 
@@ -20,22 +19,18 @@ class VirtHandler:
 
     async def act(self, stage: Stage) -> float | None:
         """See Actor."""
-        wait_s = None
-        for vmi in stage.cache.of(VIRTUAL_MACHINE_INSTANCES):
-            if phase_of(vmi) in ("Scheduled", "Running") and _handles(stage, vmi):
-                try:
-                    await _tend(stage, vmi)
-                except (Conflict, NotFound):
-                    wait_s = RETRY_S
-        return wait_s
+        vmis = stage.cache.of(VIRTUAL_MACHINE_INSTANCES)
+        return await stage.attend(VIRTUAL_MACHINE_INSTANCES, vmis, lambda vmi: _tend(stage, vmi))
 
 
 def _handles(stage: Stage, vmi: Json) -> bool:
     node = stage.cache.get(NODES, vmi["status"].get("nodeName", ""))
-    return node is not None and KUBELET in (node["metadata"].get("labels") or {}) and not knob(node, DEAD)
+    return node is not None and is_played(node)
 
 
 async def _tend(stage: Stage, vmi: Json) -> None:
+    if phase_of(vmi) not in ("Scheduled", "Running") or not _handles(stage, vmi):
+        return
     pods = {pod["metadata"]["uid"]: pod for pod in stage.cache.of(PODS)}
     listed = [pods[uid] for uid in vmi["status"].get("activePods") or {} if uid in pods]
     runs = any((pod.get("status") or {}).get("phase") == "Running" for pod in listed)
