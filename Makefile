@@ -28,6 +28,10 @@ lint: $(STAMP) ## ruff, mypy strict, import contracts
 test: $(STAMP) ## the fast tests: unit tables, properties, contracts on simulator and embedded Redis
 	$(BIN)/pytest -m "not envtest"
 
+.PHONY: crds
+crds: $(STAMP) ## write deploy/crds and deploy/admission from the models
+	@$(PY) -m gpubinder.crd_files deploy
+
 .PHONY: envtest envtest-assets
 envtest-assets: $(STAMP) ## build the real control plane's binaries into a per-user cache (or use KUBEBUILDER_ASSETS)
 	@$(PY) -m tests.cluster assets

@@ -1,0 +1,39 @@
+"""The files of deploy/ that are made from code: the CRDs and the gate. `make crds` writes them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import yaml
+
+from admission.policies import gate_policy
+from model.crds import all_crds
+
+_HEAD = "# Made by `make crds`: change the models, not this file.\n"
+
+
+def rendered_files() -> dict[str, str]:
+    """File name below deploy/ to content."""
+    files = {
+        f"crds/{crd['spec']['names']['plural']}.yaml": yaml.safe_dump(crd, sort_keys=False)
+        for crd in all_crds()
+    }
+    files["admission/gate-policy.yaml"] = yaml.safe_dump_all(gate_policy(), sort_keys=False)
+    return {name: _HEAD + text for name, text in files.items()}
+
+
+def write_files(folder: Path) -> list[Path]:
+    """Write them all; returns the paths."""
+    written = []
+    for name, text in rendered_files().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+if __name__ == "__main__":
+    for path in write_files(Path(sys.argv[1])):
+        print(path)  # noqa: T201 - a command's output

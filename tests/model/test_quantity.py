@@ -1,0 +1,89 @@
+"""Quantities exactly as the API server takes them (case 045)."""
+
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.quantity import MAX_INT64, MalformedQuantity, parse_count, parse_quantity, scheduler_units
+from tests.model.cases_on_disk import load
+
+TABLE: list[dict[str, Any]] = load("045", "table.yaml")
+COUNTS: list[dict[str, Any]] = load("045", "counts.yaml")
+SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18} | {
+    f"{letter}i": 2 ** (10 * power) for power, letter in enumerate("KMGTPE", start=1)
+}
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: repr(row["input"]))
+def test_quantity_table(row: dict[str, Any]) -> None:
+    if row["value"] is None:
+        with pytest.raises(MalformedQuantity):
+            parse_quantity(row["input"])
+    else:
+        assert parse_quantity(row["input"]) == Fraction(row["value"])
+
+
+@pytest.mark.parametrize("row", COUNTS, ids=lambda row: repr(row["input"]))
+def test_count_table(row: dict[str, Any]) -> None:
+    if row["count"] is None:
+        with pytest.raises(MalformedQuantity):
+            parse_count(row["input"])
+    else:
+        assert parse_count(row["input"]) == row["count"]
+
+
+@pytest.mark.parametrize(
+    "hostile", ["1e999999", "1e-999999", "9" * 1_000_000, "1." + "0" * 1_000_000, 10**400]
+)
+def test_hostile_quantity_is_refused_at_once(hostile: object) -> None:
+    began = time.perf_counter()
+    with pytest.raises(MalformedQuantity) as refused:
+        parse_count(hostile)
+    assert time.perf_counter() - began < 1
+    assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("value", [1.5, float("nan"), True, None, [], {}])
+def test_what_is_neither_string_nor_whole_number_is_no_quantity(value: object) -> None:
+    with pytest.raises(MalformedQuantity):
+        parse_quantity(value)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_quantity_or_malformed(text: str) -> None:
+    try:
+        parse_quantity(text)
+    except MalformedQuantity:
+        return
+
+
+@given(st.integers(0, 10**9), st.integers(0, 999), st.sampled_from(sorted(SUFFIXES)))
+def test_decimal_with_suffix_is_worth_what_it_says(whole: int, thousandths: int, suffix: str) -> None:
+    text = f"{whole}.{thousandths:03d}"
+    assert parse_quantity(text + suffix) == Fraction(Decimal(text)) * SUFFIXES[suffix]
+
+
+@pytest.mark.parametrize(
+    ("resource", "text", "units"),
+    [
+        ("cpu", "200m", 200),
+        ("cpu", "0.5", 500),
+        ("cpu", "1u", 1),
+        ("memory", "1.5Gi", 1610612736),
+        ("memory", "100m", 1),
+        ("nvidia.com/gpu", "2", 2),
+        ("memory", "10E", MAX_INT64),
+        ("memory", "1e40", MAX_INT64),
+    ],
+)
+def test_scheduler_counts_milli_cores_and_whole_units_rounded_up_and_saturating(
+    resource: str, text: str, units: int
+) -> None:
+    assert scheduler_units(resource, text) == units
