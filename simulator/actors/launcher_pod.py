@@ -10,6 +10,7 @@ from model.quantity import parse_quantity
 
 _IMAGE = "virt-launcher:simulated"
 _MEMORY_OVERHEAD_MI = 1320
+_LABEL_MAX = 63
 _DROPPED_ANNOTATIONS = (
     "kubectl.kubernetes.io",
     "kubevirt.io/storage-observed-api-version",
@@ -31,8 +32,8 @@ def launcher_pod(vmi: Json) -> Json:
                 **(meta.get("labels") or {}),
                 "kubevirt.io": "virt-launcher",
                 "kubevirt.io/created-by": uid,
-                "vm.kubevirt.io/name": spec.get("hostname", name)[:63],
-                "vmi.kubevirt.io/id": name[:63],
+                "vm.kubevirt.io/name": _hostname(spec, name),
+                "vmi.kubevirt.io/id": name[:_LABEL_MAX].rstrip("-."),
             },
             "annotations": {"kubevirt.io/domain": name} | _kept_annotations(meta) | _own_annotations(meta),
             "ownerReferences": [
@@ -54,7 +55,7 @@ def _pod_spec(spec: Json, name: str) -> Json:
     pod: Json = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": spec.get("terminationGracePeriodSeconds", 30) + 30,
-        "hostname": spec.get("hostname", name),
+        "hostname": _hostname(spec, name),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "nodeSelector": _node_selector(spec),
@@ -74,6 +75,11 @@ def _pod_spec(spec: Json, name: str) -> Json:
 def _kept_annotations(meta: Json) -> dict[str, str]:
     given = meta.get("annotations") or {}
     return {key: value for key, value in given.items() if not key.startswith(_DROPPED_ANNOTATIONS)}
+
+
+def _hostname(spec: Json, name: str) -> str:
+    """A DNS label made from the hostname or the VMI's name: it does not tell which VM it is (049)."""
+    return str(spec.get("hostname") or name.partition(".")[0])[:_LABEL_MAX].rstrip("-")
 
 
 def _own_annotations(meta: Json) -> dict[str, str]:

@@ -8,6 +8,7 @@ from kube.port import MERGE_STATUS, Json
 from model.instants import parse_rfc3339
 from model.resources import NODES, PODS, Resource
 from simulator.actors.acting import Stage, condition, with_condition
+from simulator.actors.filters import tolerating
 
 _CHECK_S = 1.0
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -91,17 +92,11 @@ async def _evict(stage: Stage, node: Json) -> None:
 
 def _has_run_out(taint: Json, pod: Json, now_ms: int) -> bool:
     since_ms = parse_rfc3339(taint.get("timeAdded", "")) or now_ms
-    tolerated = [
-        toleration
-        for toleration in pod["spec"].get("tolerations") or []
-        if toleration.get("effect", "NoExecute") in ("", "NoExecute")
-        and toleration.get("key", "") in ("", taint["key"])
-        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", ""))
-    ]
+    tolerated = tolerating(taint, pod["spec"].get("tolerations") or [])
     if not tolerated:
         return True
     limits = [t["tolerationSeconds"] for t in tolerated if t.get("tolerationSeconds") is not None]
-    return len(limits) == len(tolerated) and now_ms > since_ms + 1000 * max(limits)
+    return bool(limits) and now_ms >= since_ms + 1000 * min(limits)
 
 
 def _pods_on(stage: Stage, node: Json) -> list[Json]:

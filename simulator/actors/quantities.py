@@ -38,11 +38,15 @@ def requests(pod: Json) -> dict[str, Fraction]:
     total = _sum(total, sidecars)
     for name, amount in peak.items():
         total[name] = max(total.get(name, Fraction(0)), amount)
-    return total
+    total |= _of(pod["spec"])  # what is asked for the whole pod stands instead of its containers' sum
+    return _sum(total, _read(pod["spec"].get("overhead") or {}))
 
 
 def _of(container: Json) -> dict[str, Fraction]:
-    given = (container.get("resources") or {}).get("requests") or {}
+    return _read((container.get("resources") or {}).get("requests") or {})
+
+
+def _read(given: Mapping[str, str]) -> dict[str, Fraction]:
     return {name: parse_quantity(value) for name, value in given.items()}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 from kube.port import MERGE_STATUS, Json
 from model.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
 from simulator.actors.acting import Stage, key_of, with_condition
+from simulator.actors.filters import accepts, some_term_holds
 from simulator.actors.quantities import allocatable, requests
 from simulator.apiserver.server import ApiServer
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(slots=True)
@@ -35,7 +33,7 @@ class Scheduler:
         fitting = [
             node["metadata"]["name"]
             for node in nodes
-            if _accepts(node, pod, free[node["metadata"]["name"]]) and _reaches(stage, node, pod)
+            if accepts(node, pod, free[node["metadata"]["name"]]) and _reaches(stage, node, pod)
         ]
         if fitting:
             best = min(fitting, key=lambda name: (-sum(free[name].values()), name))
@@ -72,23 +70,6 @@ def _free(nodes: list[Json], pods: list[Json]) -> dict[str, dict[str, Fraction]]
     return free
 
 
-def _accepts(node: Json, pod: Json, free: Mapping[str, Fraction]) -> bool:
-    spec = pod["spec"]
-    labels = node["metadata"].get("labels") or {}
-    if node["spec"].get("unschedulable"):
-        return False
-    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
-        return False
-    required: Any = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
-    if required is not None and not _some_term_holds(required.get("nodeSelectorTerms") or [], node):
-        return False
-    if not all(
-        _is_tolerated(taint, spec.get("tolerations") or []) for taint in node["spec"].get("taints") or []
-    ):
-        return False
-    return all(free.get(name, Fraction(0)) >= amount for name, amount in requests(pod).items() if amount)
-
-
 def _reaches(stage: Stage, node: Json, pod: Json) -> bool:
     for volume in pod["spec"].get("volumes") or []:
         source = volume.get("persistentVolumeClaim")
@@ -97,53 +78,9 @@ def _reaches(stage: Stage, node: Json, pod: Json) -> bool:
         claim = stage.cache.get(PERSISTENT_VOLUME_CLAIMS, source["claimName"], pod["metadata"]["namespace"])
         bound = stage.cache.get(PERSISTENT_VOLUMES, (claim or {}).get("spec", {}).get("volumeName", ""))
         required: Any = ((bound or {}).get("spec", {}).get("nodeAffinity") or {}).get("required")
-        if claim is None or (required and not _some_term_holds(required["nodeSelectorTerms"], node)):
+        if claim is None or (required and not some_term_holds(required["nodeSelectorTerms"], node)):
             return False
     return True
-
-
-def _some_term_holds(terms: list[Json], node: Json) -> bool:
-    labels = node["metadata"].get("labels") or {}
-    fields = {"metadata.name": node["metadata"]["name"]}
-    return any(
-        (term.get("matchExpressions") or term.get("matchFields"))
-        and all(_holds(r, labels) for r in term.get("matchExpressions") or [])
-        and all(_holds(r, fields) for r in term.get("matchFields") or [])
-        for term in terms
-    )
-
-
-def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(requirement["key"]), requirement.get("values") or []
-    judged = {
-        "In": value in values,
-        "NotIn": value not in values,
-        "Exists": value is not None,
-        "DoesNotExist": value is None,
-    }
-    if requirement["operator"] in judged:
-        return judged[requirement["operator"]]
-    difference = int(value) - int(values[0]) if value is not None else 0
-    return difference > 0 if requirement["operator"] == "Gt" else difference < 0
-
-
-def _is_tolerated(taint: Json, tolerations: list[Json]) -> bool:
-    if taint["effect"] == "PreferNoSchedule":
-        return True
-    return any(
-        toleration.get("effect", "") in ("", taint["effect"])
-        and toleration.get("key", "") in ("", taint["key"])
-        and _tolerates_value(toleration, taint)
-        for toleration in tolerations
-    )
-
-
-def _tolerates_value(toleration: Json, taint: Json) -> bool:
-    """Exists or Equal; the comparisons of newer servers are off by default and match nothing (026)."""
-    if toleration.get("operator") == "Exists":
-        return True
-    is_equal = toleration.get("operator", "") in ("", "Equal") and bool(toleration.get("key"))
-    return is_equal and toleration.get("value", "") == taint.get("value", "")
 
 
 def _age(pod: Json) -> tuple[str, str]:
