@@ -1,4 +1,4 @@
-"""The command line. Every option can be given as `GPUBINDER_<COMMAND>_<OPTION>` too.
+"""The command line. Every option can be given as `GPUBINDER_<OPTION>` too.
 
 Errors are one line on stderr: exit 2 for wrong use, 1 for failure.
 """
@@ -38,13 +38,16 @@ class OneLineErrors(click.Group):
             ctx.exit(1)
 
 
-@click.group(cls=OneLineErrors, context_settings={"auto_envvar_prefix": "GPUBINDER"})
+_ENVIRONMENT = {"auto_envvar_prefix": "GPUBINDER"}
+
+
+@click.group(cls=OneLineErrors)
 @click.version_option(package_name="gpubinder")
 def main() -> None:
     """Give GPUs to KubeVirt virtual machines, and keep the promise."""
 
 
-@main.command()
+@main.command(context_settings=_ENVIRONMENT)
 @click.option(
     "--kubeconfig", metavar="PATH", help="The cluster; without it the simulated one, or in a pod its own."
 )
@@ -73,7 +76,7 @@ def up(**options: Any) -> None:
     asyncio.run(_up(_settings(options)))
 
 
-@main.command()
+@main.command(context_settings=_ENVIRONMENT)
 @click.option("--fast", is_flag=True, help="Do not pause for the reader.")
 @click.option("--picture", type=click.Path(path_type=Path), help="Also write it as an SVG.")
 def demo(*, fast: bool, picture: Path | None) -> None:
@@ -83,7 +86,7 @@ def demo(*, fast: bool, picture: Path | None) -> None:
         raise CommandError("the demo did not observe what it was to show: see above")
 
 
-@main.command()
+@main.command(context_settings=_ENVIRONMENT)
 @click.option(
     "--gate",
     type=click.Choice(["policy", "none"]),

@@ -41,7 +41,7 @@ class Observer:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._last_blocked = ""
+        self._last_blocked: str | None = None
         self.is_ready = False
 
     def pass_done(self, report: PassReport) -> None:

@@ -95,10 +95,10 @@ class EmbeddedServer:
         """End a server whose owner was killed: it still writes to the folder that we now hold the lock of."""
         try:
             pid = int(self._pid_file.read_text(encoding="ascii"))
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            works_in = Path(f"/proc/{pid}/cwd").readlink()
         except (OSError, ValueError):
             return
-        if os.fsencode(self._folder.resolve() / "valkey.conf") not in command:
+        if works_in != self._folder.resolve():  # another process by now has that number
             return
         os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + STOP_S

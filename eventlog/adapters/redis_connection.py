@@ -77,6 +77,10 @@ def _meaning(error: errors.ResponseError, address: str) -> Exception:
         return Fenced(-1, int(fenced[1]))
     if text.startswith("NOAUTH") or "without any password" in text:
         return LogRefused(f"Redis at {address} asks for a password: give it as redis://:PASSWORD@HOST")
+    if "unknown command" in text.lower():
+        return LogRefused(
+            f"Redis at {address} lacks a command ({text}); gpubinder needs version 7.0 or newer: upgrade it"
+        )
     if text.startswith("NOPERM"):
         return LogRefused(f"Redis at {address} forbids a command: {text}; see the ACL in the docs")
     return LogUnavailable(f"Redis at {address} answers: {text}")

