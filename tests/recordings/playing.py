@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from kube.port import MERGE_STATUS, Json, ObjectKey, WatchType, list_all
+from kube.port import MERGE_STATUS, Client, Json, ObjectKey, WatchType, list_all
 from model import resources as r
 from model.names import GATE
 from model.resources import Resource
 from simulator.actors.kubelet import DEAD, KUBELET, REFUSE
-from simulator.apiserver.server import ApiServer
 from simulator.cluster import api_server, living
 from simulator.virtual_time import Clock, run_virtual
-from tests.recordings.recording import Event, begin_ms, recorded
+from tests.recordings.recording import H100, Event, begin_ms, recorded
 
+CLASS = "recorded-h100"
 GRACE_S = 12.0
 """--node-monitor-grace-period of the recorded control plane."""
 WATCHED = (r.NODES, r.PODS, r.VIRTUAL_MACHINES, r.VIRTUAL_MACHINE_INSTANCES)
@@ -28,19 +28,27 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 class Played:
     """The cluster of one recording, and what its watches have shown so far."""
 
-    server: ApiServer
+    client: Client
     source: list[Event]
     events: list[Event] = field(default_factory=list)
+
+    async def furnish(self) -> None:
+        """The class on sale and the recording's nodes."""
+        sold = {"metadata": {"name": CLASS}, "spec": {"resourceName": H100}}
+        await self.client.create(r.GPU_CLASSES, sold)
+        for event in self.source:
+            if event.kind == "Node" and event.type == "LIST":
+                await self.client.create(r.NODES, _node(event.object))
 
     async def create_vm(self, name: str) -> None:
         """The VM as it was first seen in the recording."""
         first = next(e.object for e in self.source if e.kind == "VirtualMachine" and _name(e) == name)
         meta = {key: first["metadata"][key] for key in ("name", "namespace")}
-        await self.server.create(r.VIRTUAL_MACHINES, {"metadata": meta, "spec": first["spec"]})
+        await self.client.create(r.VIRTUAL_MACHINES, {"metadata": meta, "spec": first["spec"]})
 
     async def pin(self, vm: str, node: str) -> None:
         """Affinity and gate in one merge patch, as R10 words it."""
-        pods = (await list_all(self.server, r.PODS)).items
+        pods = (await list_all(self.client, r.PODS)).items
         (pod,) = (p for p in pods if p["metadata"]["ownerReferences"][0]["name"] == vm)
         required = pod["spec"]["affinity"]["nodeAffinity"][_REQUIRED]
         field_of = {"key": "metadata.name", "operator": "In", "values": [node]}
@@ -49,23 +57,23 @@ class Played:
         gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != GATE]
         spec = {"affinity": {"nodeAffinity": {_REQUIRED: required}}, "schedulingGates": gates or None}
         version = {"resourceVersion": pod["metadata"]["resourceVersion"]}
-        await self.server.patch(_key(r.PODS, pod["metadata"]["name"]), {"metadata": version, "spec": spec})
+        await self.client.patch(_key(r.PODS, pod["metadata"]["name"]), {"metadata": version, "spec": spec})
 
     async def delete_vmi(self, name: str) -> None:
-        await self.server.delete(_key(r.VIRTUAL_MACHINE_INSTANCES, name))
+        await self.client.delete(_key(r.VIRTUAL_MACHINE_INSTANCES, name))
 
     async def delete_vm(self, name: str) -> None:
-        await self.server.delete(_key(r.VIRTUAL_MACHINES, name))
+        await self.client.delete(_key(r.VIRTUAL_MACHINES, name))
 
     async def halt(self, name: str) -> None:
-        await self.server.patch(_key(r.VIRTUAL_MACHINES, name), {"spec": {"runStrategy": "Halted"}})
+        await self.client.patch(_key(r.VIRTUAL_MACHINES, name), {"spec": {"runStrategy": "Halted"}})
 
     async def set_dead(self, node: str, value: str | None) -> None:
-        await self.server.patch(ObjectKey(r.NODES, node), {"metadata": {"annotations": {DEAD: value}}})
+        await self.client.patch(ObjectKey(r.NODES, node), {"metadata": {"annotations": {DEAD: value}}})
 
-    async def set_allocatable(self, node: str, resource: str, units: int) -> None:
-        change = {"status": {"allocatable": {resource: str(units)}}}
-        await self.server.patch(ObjectKey(r.NODES, node), change, MERGE_STATUS)
+    async def set_allocatable(self, node: str, units: int) -> None:
+        change = {"status": {"allocatable": {H100: str(units)}}}
+        await self.client.patch(ObjectKey(r.NODES, node), change, MERGE_STATUS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +95,26 @@ def played(name: str, steps: Sequence[Step], seed: int = 0) -> list[Event]:
 
 async def _play(name: str, steps: Sequence[Step], clock: Clock, seed: int) -> list[Event]:
     server = await api_server(clock, seed)
-    source = recorded(name)
-    sold = {"metadata": {"name": "h100"}, "spec": {"resourceName": "nvidia.com/GH100_H100_SXM5_80GB"}}
-    await server.create(r.GPU_CLASSES, sold)
-    for event in source:
-        if event.kind == "Node" and event.type == "LIST":
-            await server.create(r.NODES, _node(event.object))
-    stand = Played(server, source)
-    loop = asyncio.get_running_loop()
-    begin_s = loop.time()
-    async with living(server, clock, grace_s=GRACE_S), _watching(stand):
-        for step in steps:
-            await asyncio.sleep(begin_s + step.at_s - loop.time())
-            await step.do(stand)
-        await asyncio.sleep(begin_s + source[-1].at_s - loop.time())
+    stand = Played(server, recorded(name))
+    await stand.furnish()
+    async with living(server, clock, grace_s=GRACE_S), watching(stand):
+        await act_out(stand, steps, stand.source[-1].at_s)
     return stand.events
 
 
+async def act_out(stand: Played, steps: Sequence[Step], end_s: float) -> None:
+    """Make each step at its time, and let things go on until `end_s`."""
+    loop = asyncio.get_running_loop()
+    begin_s = loop.time()
+    for step in steps:
+        await asyncio.sleep(begin_s + step.at_s - loop.time())
+        await step.do(stand)
+    await asyncio.sleep(begin_s + end_s - loop.time())
+
+
 @asynccontextmanager
-async def _watching(stand: Played) -> AsyncIterator[None]:
+async def watching(stand: Played) -> AsyncIterator[None]:
+    """Note what the watches show while the context is open."""
     begin_s = asyncio.get_running_loop().time()
     tasks = [asyncio.create_task(_watch(stand, resource, begin_s)) for resource in WATCHED]
     try:
@@ -117,10 +126,10 @@ async def _watching(stand: Played) -> AsyncIterator[None]:
 
 
 async def _watch(stand: Played, resource: Resource, begin_s: float) -> None:
-    listing = await list_all(stand.server, resource)
+    listing = await list_all(stand.client, resource)
     loop = asyncio.get_running_loop()
     stand.events += [Event(0.0, resource.kind, "LIST", obj) for obj in listing.items]
-    async for event in stand.server.watch(resource, resource_version=listing.resource_version):
+    async for event in stand.client.watch(resource, resource_version=listing.resource_version):
         if event.type is not WatchType.BOOKMARK:
             at_s = loop.time() - begin_s
             stand.events.append(Event(at_s, resource.kind, event.type.value, event.object))

@@ -9,6 +9,8 @@ import orjson
 
 from kube.port import Json
 
+H100 = "nvidia.com/GH100_H100_SXM5_80GB"
+"""The resource that every recorded VM asks for."""
 DATA = Path(__file__).parent / "data"
 NAMES = tuple(sorted(path.stem for path in DATA.glob("*.ndjson")))
 _NEWS = ("LIST", "ADDED", "MODIFIED", "DELETED")

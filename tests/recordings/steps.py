@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.recordings.playing import Step
 
-H100 = "nvidia.com/GH100_H100_SXM5_80GB"
-
 
 def create(at_s: float, vm: str) -> Step:
     return Step(at_s, lambda played: played.create_vm(vm))
@@ -36,7 +34,7 @@ def revive_kubelet(at_s: float, node: str) -> Step:
 
 
 def set_allocatable(at_s: float, node: str, units: int) -> Step:
-    return Step(at_s, lambda played: played.set_allocatable(node, H100, units))
+    return Step(at_s, lambda played: played.set_allocatable(node, units))
 
 
 # Each step stands some milliseconds before the event that shows it. The refusing node of

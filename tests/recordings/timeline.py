@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from kube.port import Json
-from tests.recordings.recording import Event
+from tests.recordings.recording import H100, Event
 
 GONE = "gone"
 UNPAUSED = "kubevirt.io/virtual-machine-unpaused"
-H100 = "nvidia.com/GH100_H100_SXM5_80GB"
 
 
 def timelines(events: Iterable[Event]) -> dict[str, list[str]]:
