@@ -14,6 +14,7 @@ from simulator.actors.acting import Actor, live
 from simulator.actors.garbage_collector import GarbageCollector
 from simulator.actors.kubelet import Kubelet
 from simulator.actors.node_lifecycle import NodeLifecycle
+from simulator.actors.pod_collector import PodCollector
 from simulator.actors.scheduler import Scheduler
 from simulator.actors.virt_controller import VirtController
 from simulator.actors.virt_handler import VirtHandler
@@ -50,7 +51,9 @@ async def living(
     """Let all actors act while the context is open."""
     collecting = asyncio.create_task(GarbageCollector(server).live())
     try:
-        async with playing(server, clock, (*kubevirt(), Scheduler(server), NodeLifecycle(grace_s))):
+        async with playing(
+            server, clock, (*kubevirt(), Scheduler(server), NodeLifecycle(grace_s), PodCollector())
+        ):
             yield
     finally:
         collecting.cancel()

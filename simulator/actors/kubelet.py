@@ -13,7 +13,7 @@ from kube.errors import ApiError, NotFound
 from kube.port import MERGE_STATUS, DeleteOptions, Json, ObjectKey
 from model.resource_names import is_extended
 from model.resources import LEASES, NODES, PODS, Resource
-from simulator.actors.acting import Stage, with_condition
+from simulator.actors.acting import Stage, condition, with_condition
 from simulator.actors.quantities import allocatable, requests
 
 KUBELET = "kubelet.simulator/plays"
@@ -111,6 +111,8 @@ async def _tend_pods(stage: Stage, node: Json, pods: list[Json]) -> float | None
             free[name] = free.get(name, Fraction(0)) - amount
         if phase != "Running":
             await _run(stage, pod)
+        elif _is_called_unready(pod):
+            await _report_ready(stage, pod)
 
     return await stage.attend(PODS, pods, tend)
 
@@ -133,20 +135,36 @@ async def _refuse(stage: Stage, pod: Json, reason: str) -> None:
     await stage.patch(PODS, pod, {"status": status | {"startTime": stage.now}}, MERGE_STATUS)
 
 
+def _is_called_unready(pod: Json) -> bool:
+    """Others say so of all pods of a node that they do not hear from."""
+    ready = condition(pod["status"].get("conditions"), "Ready")
+    return ready is not None and ready["status"] != "True"
+
+
+async def _report_ready(stage: Stage, pod: Json) -> None:
+    conditions = _with_true(stage, pod, ("Ready",))
+    await stage.patch(PODS, pod, {"status": {"conditions": conditions}}, MERGE_STATUS)
+
+
+def _with_true(stage: Stage, pod: Json, names: tuple[str, ...]) -> list[Json]:
+    """The pod's conditions with some of them true since now."""
+    conditions: list[Json] = (pod.get("status") or {}).get("conditions") or []
+    for name in names:
+        true = {"type": name, "status": "True", "lastProbeTime": None, "lastTransitionTime": stage.now}
+        conditions = with_condition(conditions, true)
+    return conditions
+
+
 async def _run(stage: Stage, pod: Json) -> None:
     now = stage.now
-    conditions = (pod.get("status") or {}).get("conditions")
-    for name in ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", "PodScheduled"):
-        conditions = with_condition(
-            conditions, {"type": name, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-        )
+    names = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", "PodScheduled")
     status = {
         "phase": "Running",
         "startTime": now,
         "hostIP": "10.0.0.1",
         "podIP": "10.1.0.7",
         "podIPs": [{"ip": "10.1.0.7"}],
-        "conditions": conditions,
+        "conditions": _with_true(stage, pod, names),
         "containerStatuses": [_started(c, now) for c in pod["spec"]["containers"]],
         "initContainerStatuses": [_started(c, now) for c in pod["spec"].get("initContainers") or []],
     }

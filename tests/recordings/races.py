@@ -58,6 +58,17 @@ RACES = (
         state="Running node=[^ ]+ PodScheduled=True/ Ready=True/",
         after="Running node=[^ ]+ PodScheduled=True/ Ready=True/ virtual-machine-unpaused=True/NotPaused",
     ),
+    *(
+        Race(
+            "after an outage the recorded kubelet did not call its pods ready again; a real one does",
+            before=before,
+            state=state,
+        )
+        for before, state in (
+            ("Running node=.* Ready=False/ .*", "Running node=.* Ready=True/ .*"),
+            ("Running created strategy=Always", "Running created ready strategy=Always"),
+        )
+    ),
     Race(
         "a pod that runs nowhere goes at once; a real API server shows the mark of the deletion just before",
         state="(Pending|Failed) .*deleting",

@@ -51,7 +51,11 @@ def told(server: ApiServer) -> dict[str, str]:
     seen = {}
     for one in server.store.scan(r.PODS):
         status = one["status"]
-        waits = [c["reason"] for c in status.get("conditions", []) if c.get("reason")]
+        waits = [
+            c["reason"]
+            for c in status.get("conditions", [])
+            if c["type"] == "PodScheduled" and c.get("reason")
+        ]
         parts = [one["spec"].get("nodeName", "-"), status["phase"], status.get("reason", ""), *waits]
         seen[one["metadata"]["name"]] = " ".join(part for part in parts if part)
     return seen
@@ -162,9 +166,28 @@ def test_node_that_returns_in_time_keeps_its_pods() -> None:
         await set_dead(server, None)
         await asyncio.sleep(400)
         node = await server.get(ObjectKey(r.NODES, "gpu-1"))
-        return node["spec"].get("taints"), told(server)
+        (one,) = server.store.scan(r.PODS)
+        ready = next(c["status"] for c in one["status"]["conditions"] if c["type"] == "Ready")
+        return node["spec"].get("taints"), told(server), ready
 
-    assert lived(story) == (None, {"a": "gpu-1 Running"})
+    assert lived(story) == (None, {"a": "gpu-1 Running"}, "True")
+
+
+def test_vm_moves_on_when_its_node_has_gone_for_good() -> None:
+    """No kubelet ends the pod: the collector does, 40 s later, and the VM starts on another node."""
+
+    async def story(server: ApiServer, _: Clock) -> Any:
+        await server.create(r.VIRTUAL_MACHINES, gpu_vm("vm1", {H100: 1}))
+        await asyncio.sleep(1)
+        seen = [list(told(server).values())]
+        await server.delete(ObjectKey(r.NODES, "gpu-1"))
+        for wait_s in (39, 3):
+            await asyncio.sleep(wait_s)
+            seen.append(list(told(server).values()))
+        return seen
+
+    nodes = (gpu_node("gpu-1", {H100: 2}), gpu_node("gpu-2", {H100: 2}))
+    assert lived(story, *nodes) == [["gpu-1 Running"], ["gpu-1 Running"], ["gpu-2 Running"]]
 
 
 @pytest.mark.parametrize("what", [r.VIRTUAL_MACHINES, r.NAMESPACES])
