@@ -76,6 +76,17 @@ RACES = (
     ),
 )
 
+LATE_LOOKS = tuple(
+    Race("on a real API server an actor may look late and take two steps at once", state, None, before, after)
+    for before, state, after in (
+        (".*", "Stopping created ready strategy=.*", "Stopping created strategy=.*"),
+        ("Stopping .*", "Stopped created strategy=.*", ".*"),
+        (".*", "Scheduling pods=.*'gpu-.*", "Scheduled .*"),
+        ("Running .* Ready=True/ .*deleting", "Running .*PodTerminating.*deleting", ".*"),
+    )
+)
+"""For a real API server alone: the simulator's requests take no time, there every step is seen."""
+
 
 def settled(states: Sequence[str], races: Sequence[Race] = RACES) -> list[str]:
     """The timeline without what may differ from run to run."""

@@ -18,7 +18,7 @@ from simulator.cluster import kubevirt, playing
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import control_plane
 from tests.recordings.playing import CLASS, WATCHED, Played, act_out, watching
-from tests.recordings.races import settled
+from tests.recordings.races import LATE_LOOKS, RACES, settled
 from tests.recordings.recording import Event, recorded
 from tests.recordings.steps import STEPS
 from tests.recordings.timeline import timelines
@@ -81,7 +81,8 @@ async def nodes_are_in_use(client: Client) -> None:
 
 def told(events: list[Event]) -> dict[str, list[str]]:
     mine = [event for event in events if event.kind in _KINDS and is_mine(event)]
-    return {role: settled(states) for role, states in timelines(mine).items()}
+    races = (*RACES, *LATE_LOOKS)
+    return {role: settled(states, races) for role, states in timelines(mine).items()}
 
 
 def is_mine(event: Event) -> bool:
