@@ -8,6 +8,7 @@
 | `:tombs:<kind>` | zset | deleted uids, until laggards have passed | append_once.lua |
 | `:passes` | stream | the journal: intents and outcomes | commit.lua |
 | `:epoch` | string | highest leader epoch that has committed | commit.lua |
+| `:watchers` | hash | when each watcher replica last showed itself | presence.lua |
 | `:proj:<name>` | hash | an inline read model | commit.lua |
 """
 
@@ -44,6 +45,11 @@ class Keys:
     def epoch(self) -> str:
         """The highest epoch that has committed."""
         return self._key("epoch")
+
+    @property
+    def watchers(self) -> str:
+        """Which watcher replicas live."""
+        return self._key("watchers")
 
     def seen(self, kind: str) -> str:
         """The last versions of a kind."""

@@ -6,7 +6,6 @@ Errors are one line on stderr: exit 2 for wrong use, 1 for failure.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from pathlib import Path
@@ -18,9 +17,11 @@ import yaml
 from admission.policies import gate_policy
 from gpubinder.demo import show
 from gpubinder.errors import CommandError
+from gpubinder.feed import feed_file
 from gpubinder.logs import configure, say
-from gpubinder.settings import ClusterChoice, LogChoice, Settings
-from gpubinder.system import running
+from gpubinder.options import ENVIRONMENT, binding, everything, settings_of, watching
+from gpubinder.settings import LogChoice, Settings
+from gpubinder.system import EVERYTHING, Role, running
 from model.crds import all_crds
 
 _INFO = 20
@@ -38,45 +39,46 @@ class OneLineErrors(click.Group):
             ctx.exit(1)
 
 
-_ENVIRONMENT = {"auto_envvar_prefix": "GPUBINDER"}
-
-
 @click.group(cls=OneLineErrors)
 @click.version_option(package_name="gpubinder")
 def main() -> None:
     """Give GPUs to KubeVirt virtual machines, and keep the promise."""
 
 
-@main.command(context_settings=_ENVIRONMENT)
-@click.option(
-    "--kubeconfig", metavar="PATH", help="The cluster; without it the simulated one, or in a pod its own."
-)
-@click.option("--context", metavar="NAME", help="A context of the kubeconfig; default: its current one.")
-@click.option("--embedded", is_flag=True, help="Use the simulated cluster even inside a pod.")
-@click.option(
-    "--redis", metavar="URL", help="The log, e.g. redis://:PASSWORD@HOST:6379; without it an embedded one."
-)
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="Folder of the embedded log's data, kept; default: none."
-)
-@click.option("--cluster", default="default", show_default=True, help="Names this cluster's keys in Redis.")
-@click.option(
-    "--lease-namespace", default="kube-system", show_default=True, help="Where the leader's Lease is."
-)
-@click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 serves none."
-)
-@click.option(
-    "--simulator-port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0: a free one."
-)
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@main.command(context_settings=ENVIRONMENT)
+@everything
 def up(**options: Any) -> None:
-    """Run everything in one process: watchers, binder and, without a cluster, a simulated one."""
+    """Run everything in one process; a simulated cluster and an embedded log where none is given."""
+    _run(options, EVERYTHING, may_embed=True)
+
+
+@main.command(context_settings=ENVIRONMENT)
+@watching
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Feed watch events from a file (one JSON object a line) instead of watching.",
+)
+def watch(source: Path | None, **options: Any) -> None:
+    """Write down what happens in the cluster; run as many as you like, they share the kinds."""
+    if source is None:
+        _run(options, frozenset({Role.WATCH}), may_embed=False)
+        return
     configure(options["log_format"])
-    asyncio.run(_up(_settings(options)))
+    if not options["redis"]:
+        raise click.UsageError("--redis is needed: where the events go to")
+    asyncio.run(feed_file(source, LogChoice(options["redis"]), options["cluster"]))
 
 
-@main.command(context_settings=_ENVIRONMENT)
+@main.command(context_settings=ENVIRONMENT)
+@binding
+def bind(**options: Any) -> None:
+    """Decide and carry out; of several, one is active."""
+    _run(options, frozenset({Role.BIND}), may_embed=False)
+
+
+@main.command(context_settings=ENVIRONMENT)
 @click.option("--fast", is_flag=True, help="Do not pause for the reader.")
 @click.option("--picture", type=click.Path(path_type=Path), help="Also write it as an SVG.")
 def demo(*, fast: bool, picture: Path | None) -> None:
@@ -86,7 +88,7 @@ def demo(*, fast: bool, picture: Path | None) -> None:
         raise CommandError("the demo did not observe what it was to show: see above")
 
 
-@main.command(context_settings=_ENVIRONMENT)
+@main.command(context_settings=ENVIRONMENT)
 @click.option(
     "--gate",
     type=click.Choice(["policy", "none"]),
@@ -100,27 +102,16 @@ def crds(gate: str) -> None:
     click.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
 
 
-def _settings(options: dict[str, Any]) -> Settings:
-    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
-    is_embedded = options["embedded"] or not (options["kubeconfig"] or options["context"] or in_pod)
-    if options["embedded"] and options["kubeconfig"]:
-        raise click.UsageError("--embedded and --kubeconfig exclude each other")
-    if options["redis"] and options["data"]:
-        raise click.UsageError("--redis and --data exclude each other: --data is for the embedded log")
-    return Settings(
-        ClusterChoice(options["kubeconfig"], options["context"], is_embedded, options["simulator_port"]),
-        LogChoice(options["redis"], options["data"]),
-        options["cluster"],
-        options["lease_namespace"],
-        options["metrics_port"],
-    )
+def _run(options: dict[str, Any], roles: frozenset[Role], *, may_embed: bool) -> None:
+    configure(options["log_format"])
+    asyncio.run(_until_stopped(settings_of(options, may_embed=may_embed), roles))
 
 
-async def _up(settings: Settings) -> None:
+async def _until_stopped(settings: Settings, roles: frozenset[Role]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with running(settings) as system:
+    async with running(settings, roles) as system:
         say(_INFO, "up", api_server=system.client.url, cluster=settings.cluster)
         waiting = {asyncio.create_task(system.wait()), asyncio.create_task(stop.wait())}
         done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

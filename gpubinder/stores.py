@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from eventlog.adapters.embedded import EmbeddedServer
+from eventlog.adapters.redis_presence import RedisPresence
+from eventlog.adapters.redis_presence import connect as connect_presence
 from eventlog.adapters.redis_streams import RedisLog
 from eventlog.adapters.redis_streams import connect as connect_log
 from eventlog.errors import LogError
@@ -31,8 +34,16 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class LogStore:
+    """The log and, beside it, who watches."""
+
+    log: RedisLog
+    presence: RedisPresence
+
+
 @asynccontextmanager
-async def open_log(choice: LogChoice, cluster: str, consumer: str) -> AsyncIterator[RedisLog]:
+async def open_log(choice: LogChoice, cluster: str, consumer: str) -> AsyncIterator[LogStore]:
     """The log, checked. Raises CommandError with the one line for the user."""
     embedded = None if choice.url else EmbeddedServer(choice.folder)
     try:
@@ -44,9 +55,11 @@ async def open_log(choice: LogChoice, cluster: str, consumer: str) -> AsyncItera
         if embedded is not None:
             embedded.stop()
         raise CommandError(str(error)) from None
+    presence = connect_presence(url, cluster)
     try:
-        yield log
+        yield LogStore(log, presence)
     finally:
+        await presence.close()
         await log.close()
         if embedded is not None:
             embedded.stop()

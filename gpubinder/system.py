@@ -6,9 +6,11 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 from binder.bind import bind
 from binder.consumer import Post
@@ -19,11 +21,22 @@ from gpubinder.settings import Settings
 from gpubinder.stores import now_ms, open_cluster, open_log
 from gpubinder.web import serving
 from ingest.heart import beat
+from ingest.replica import Replica
 from ingest.watcher import KindWatcher
 from kube.adapters.http import HttpClient
-from model.kinds import WATCHED
+from model.kinds import BY_KIND
 
 LEASE = "gpubinder-binder"
+
+
+class Role(StrEnum):
+    """What a process does; `gpubinder up` does everything."""
+
+    WATCH = "watch"
+    BIND = "bind"
+
+
+EVERYTHING = frozenset(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +55,29 @@ class System:
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[System]:
-    """Start everything and stop it in order. Raises CommandError."""
+async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> AsyncIterator[System]:
+    """Start what the roles need, and stop it in order. Raises CommandError."""
     instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
     metrics = Metrics()
     observer = Observer(metrics)
     async with (
-        open_log(settings.log_choice, settings.cluster, instance) as log,
+        open_log(settings.log_choice, settings.cluster, instance) as store,
         open_cluster(settings.cluster_choice) as client,
         serving("0.0.0.0", settings.metrics_port, metrics.registry, lambda: observer.is_ready),  # noqa: S104
     ):
-        leader = Leader(client, LeaseName(settings.lease_namespace, LEASE, instance), now_ms)
-        post = Post(client, log, leader, Policy(), now_ms, observer, instance)
-        loops = [KindWatcher(client, log, kind, instance, now_ms, observer).run() for kind in WATCHED]
-        loops += [beat(log, instance, now_ms), bind(post, observer)]
+        loops: list[Coroutine[Any, Any, None]] = []
+        if Role.WATCH in roles:
+
+            def watch(kind: str) -> Coroutine[Any, Any, None]:
+                return KindWatcher(client, store.log, BY_KIND[kind], instance, now_ms, observer).run()
+
+            loops += [Replica(store.presence, instance, BY_KIND, watch).run()]
+            loops += [beat(store.log, instance, now_ms)]
+        if Role.BIND in roles:
+            leader = Leader(client, LeaseName(settings.lease_namespace, LEASE, instance), now_ms)
+            loops += [bind(Post(client, store.log, leader, Policy(), now_ms, observer, instance), observer)]
+        else:
+            observer.is_ready = True
         tasks = tuple(asyncio.create_task(loop) for loop in loops)
         try:
             yield System(client, observer, tasks)

@@ -2,8 +2,8 @@
 
 List (streamed where the server offers it, else page by page), tell what has gone since, mark the list
 complete (SYNCED), then watch from there, reopening ended streams where they stopped; an expired version means
-a fresh list. Memory is bounded by one page and one object, not by the cluster. What cannot be read as its kind is
-reported and passed over. Must not know: what the log is read for.
+a fresh list. Memory is bounded by one page and one object, not by the cluster. What cannot be read as its
+kind is reported and passed over. Must not know: what the log is read for.
 """
 
 from __future__ import annotations

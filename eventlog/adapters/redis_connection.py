@@ -33,7 +33,9 @@ def open_redis(url: str) -> Redis:
     try:
         return Redis.from_url(url, socket_timeout=TIMEOUT_S + 10, socket_connect_timeout=TIMEOUT_S)
     except ValueError as error:
-        raise LogRefused(f"--redis {address_of(url)}: {error}; write redis://HOST:PORT") from None
+        raise LogRefused(
+            f"--redis {address_of(url)}: {error}; write redis://HOST:PORT or unix://PATH"
+        ) from None
 
 
 async def check_server(redis: Redis, address: str) -> None:

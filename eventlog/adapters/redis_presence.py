@@ -7,10 +7,16 @@ from importlib.resources import files
 
 from redis.asyncio import Redis
 
-from eventlog.adapters.redis_connection import translated
+from eventlog.adapters.redis_connection import address_of, open_redis, translated
+from eventlog.keys import Keys
 
 FORGET_MS = 60 * 60 * 1000
 """A name that was not shown for an hour leaves the hash: restarts make new ones."""
+
+
+def connect(url: str, cluster: str) -> RedisPresence:
+    """The presence of one cluster's replicas; makes no request. Raises LogRefused for a URL that is none."""
+    return RedisPresence(open_redis(url), address_of(url), Keys(cluster).watchers)
 
 
 @dataclass(slots=True)
@@ -20,6 +26,10 @@ class RedisPresence:
     redis: Redis
     address: str
     key: str
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.redis.aclose()
 
     async def show(self, name: str) -> None:
         """See Presence."""

@@ -120,7 +120,7 @@ async def stage(control_plane: ControlPlane, redis: str, tmp_path: Path) -> Asyn
             GPU_CLASSES, {"metadata": {"name": f"class-{number}"}, "spec": {"resourceName": resource}}
         )
         # Each story has a Redis database of its own: what an earlier binder has read is not this one's.
-        database = f"{redis.rsplit('/', 1)[0]}/{number}"
+        database = f"{redis}?db={number % 16}"
         stage = Stage(client, kubeconfig, database, tmp_path, namespace, resource, f"class-{number}")
         yield stage
         await stage.clear()

@@ -1,0 +1,96 @@
+"""The options of the process commands, and the settings that they make."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpubinder.settings import ClusterChoice, LogChoice, Settings
+
+ENVIRONMENT = {"auto_envvar_prefix": "GPUBINDER"}
+"""Every option can be given as GPUBINDER_<OPTION>."""
+
+Command = Callable[..., Any]
+_PORT = click.IntRange(0, 65535)
+
+_COMMON = (
+    click.option("--kubeconfig", metavar="PATH", help="The cluster; in a pod, without it, the pod's own."),
+    click.option("--context", metavar="NAME", help="A context of the kubeconfig; default: its current one."),
+    click.option("--redis", metavar="URL", help="The log, e.g. redis://:PASSWORD@HOST:6379."),
+    click.option(
+        "--cluster", default="default", show_default=True, help="Names this cluster's keys in Redis."
+    ),
+    click.option("--metrics-port", type=_PORT, default=0, show_default=True, help="0 serves none."),
+    click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
+)
+_BINDING = (
+    click.option(
+        "--lease-namespace", default="kube-system", show_default=True, help="Where the leader's Lease is."
+    ),
+)
+_EMBEDDED = (
+    click.option("--embedded", is_flag=True, help="Use the simulated cluster even inside a pod."),
+    click.option(
+        "--data",
+        type=click.Path(path_type=Path),
+        help="Folder of the embedded log's data; default: none kept.",
+    ),
+    click.option(
+        "--simulator-port",
+        type=_PORT,
+        default=0,
+        show_default=True,
+        help="0: a free one, printed at the start.",
+    ),
+)
+
+
+def watching(command: Command) -> Command:
+    """The options of a process that watches."""
+    return _with(command, _COMMON)
+
+
+def binding(command: Command) -> Command:
+    """The options of a process that binds."""
+    return _with(command, _COMMON + _BINDING)
+
+
+def everything(command: Command) -> Command:
+    """The options of a process that does all of it, and brings its own cluster and log where none is given."""
+    return _with(command, _COMMON + _BINDING + _EMBEDDED)
+
+
+def settings_of(options: dict[str, Any], *, may_embed: bool) -> Settings:
+    """The settings; raises UsageError for options that exclude or need each other."""
+    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
+    has_cluster = bool(options["kubeconfig"] or options["context"] or in_pod)
+    is_embedded = bool(options.get("embedded"))
+    if is_embedded and options["kubeconfig"]:
+        raise click.UsageError("--embedded and --kubeconfig exclude each other")
+    if options["redis"] and options.get("data"):
+        raise click.UsageError("--redis and --data exclude each other: --data is for the embedded log")
+    if not may_embed and not options["redis"]:
+        raise click.UsageError("--redis is needed: several processes share one log")
+    if not may_embed and not has_cluster:
+        raise click.UsageError("--kubeconfig is needed outside a pod")
+    return Settings(
+        ClusterChoice(
+            options["kubeconfig"],
+            options["context"],
+            is_embedded or not has_cluster,
+            options.get("simulator_port", 0),
+        ),
+        LogChoice(options["redis"], options.get("data")),
+        options["cluster"],
+        options.get("lease_namespace", ""),
+        options["metrics_port"],
+    )
+
+
+def _with(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
+    return reduce(lambda so_far, option: option(so_far), reversed(options), command)
