@@ -1,8 +1,9 @@
-"""`gpubinder watch --from FILE`: watch events from a file into the log, with progress for whoever looks on."""
+"""`gpubinder watch --from FILE`: watch events from a file into the log, with progress on a terminal."""
 
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 from rich.console import Console
@@ -30,7 +31,7 @@ async def feed_file(path: Path, choice: LogChoice, cluster: str) -> None:
             path.open("rb") as lines,
             Progress(*columns, console=console, disable=not console.is_terminal) as bar,
         ):
-            task = bar.add_task(path.name, total=path.stat().st_size)
+            task = bar.add_task(path.name, total=os.fstat(lines.fileno()).st_size)
             async with open_log(choice, cluster, name) as store:
                 origin = Origin(name, now_ms())
                 tally = await feed(lines, store.log, origin, lambda size: bar.advance(task, size))

@@ -61,7 +61,7 @@ def binding(command: Command) -> Command:
 
 
 def everything(command: Command) -> Command:
-    """The options of a process that does all of it, and brings its own cluster and log where none is given."""
+    """The options of a process that does all of it, and brings what is not given."""
     return _with(command, _COMMON + _BINDING + _EMBEDDED)
 
 
