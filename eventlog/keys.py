@@ -3,6 +3,7 @@
 | key | type | what | written by |
 | --- | --- | --- | --- |
 | `:events` | stream | what watchers saw; consumer group `binder` | append_once.lua |
+| `:cluster` | string | uid of the cluster's kube-system namespace: whose log this is | the first process |
 | `:identity` | string | random, made with the log; another one means another log | watchers, the binder |
 | `:seen:<kind>` | hash | last resourceVersion and digest by uid, for append-once | append_once.lua |
 | `:tombs:<kind>` | zset | deleted uids, until laggards have passed | append_once.lua |
@@ -35,6 +36,11 @@ class Keys:
     def identity(self) -> str:
         """The log's identity."""
         return self._key("identity")
+
+    @property
+    def cluster_uid(self) -> str:
+        """Whose log this is."""
+        return self._key("cluster")
 
     @property
     def passes(self) -> str:

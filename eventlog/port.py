@@ -50,6 +50,14 @@ class EventAppender(Protocol):
         """The living objects of a kind that the log holds, by uid."""
         ...
 
+    async def begin_anew(self, identity: str) -> None:
+        """Drop what the log holds of the cluster, which has gone back in time (an older etcd restored).
+
+        Its new versions count from below what was seen, and append-once would take none of them. The log gets
+        a new identity, so everyone lists again; of several who ask for the same one, the first does it.
+        """
+        ...
+
 
 class EventReader(Protocol):
     """For the binder: history, then what is new, each entry until it is acknowledged."""
@@ -88,4 +96,8 @@ class Log(EventAppender, EventReader, Journal, Protocol):
 
     async def info(self) -> LogInfo:
         """How the log is."""
+        ...
+
+    async def cluster_of(self, uid: str) -> str:
+        """The uid of the cluster whose log this is; a log without one becomes that of `uid`."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,11 +17,20 @@ from eventlog.adapters.redis_streams import RedisLog
 from eventlog.adapters.redis_streams import connect as connect_log
 from eventlog.errors import LogError
 from gpubinder.errors import CommandError
-from gpubinder.settings import ClusterChoice, LogChoice
+from gpubinder.settings import ClusterChoice, LogChoice, Settings
 from kube.adapters.http import HttpClient
 from kube.adapters.http import connect as connect_cluster
 from kube.errors import ApiError, Forbidden, Misconfigured, Unauthorized
-from model.resources import GPU_BUDGETS, GPU_CLAIMS, GPU_CLASSES, GROUP, NODES, VERSION
+from kube.port import ObjectKey
+from model.resources import (
+    GPU_BUDGETS,
+    GPU_CLAIMS,
+    GPU_CLASSES,
+    GROUP,
+    NAMESPACES,
+    NODES,
+    VERSION,
+)
 from simulator.cluster import api_server, living
 from simulator.http_face import serving, write_kubeconfig
 from simulator.objects import gpu_node
@@ -80,10 +90,31 @@ async def open_cluster(choice: ClusterChoice) -> AsyncIterator[HttpClient]:
         yield client
 
 
+async def check_cluster_of_log(log: RedisLog, client: HttpClient, settings: Settings) -> None:
+    """Two clusters in one log would sell each other's units. Raises CommandError when it is another's.
+
+    A simulated cluster ends with its process: its log begins anew with the next one.
+    """
+    try:
+        namespace = await client.get(ObjectKey(NAMESPACES, "kube-system"))
+        uid = str(namespace["metadata"]["uid"])
+        owner = await log.cluster_of(uid)
+        if owner != uid and settings.cluster_choice.is_embedded:
+            await log.begin_anew(await log.identity())
+            return
+    except (ApiError, LogError) as error:
+        raise CommandError(_advice(error)) from None
+    if owner != uid:
+        raise CommandError(
+            f"the log under --cluster {settings.cluster} is that of another cluster (kube-system {owner}, "
+            f"not {uid}); give each cluster a --cluster name of its own"
+        )
+
+
 @asynccontextmanager
 async def _simulated(choice: ClusterChoice) -> AsyncIterator[str]:
     """The simulated cluster behind its HTTP face; gives a kubeconfig's path."""
-    server = await api_server(now_ms)
+    server = await api_server(now_ms, secrets.randbits(63))
     async with AsyncExitStack() as stack:
         try:
             url = await stack.enter_async_context(serving(server, choice.port))

@@ -18,7 +18,7 @@ from binder.core.policy import Policy
 from binder.leader import Leader, LeaseName
 from gpubinder.metrics import Metrics, Observer
 from gpubinder.settings import Settings
-from gpubinder.stores import now_ms, open_cluster, open_log
+from gpubinder.stores import check_cluster_of_log, now_ms, open_cluster, open_log
 from gpubinder.web import serving
 from ingest.heart import beat
 from ingest.replica import Replica
@@ -65,6 +65,7 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
         open_cluster(settings.cluster_choice) as client,
         serving("0.0.0.0", settings.metrics_port, metrics.registry, lambda: observer.is_ready),  # noqa: S104
     ):
+        await check_cluster_of_log(store.log, client, settings)
         loops: list[Coroutine[Any, Any, None]] = []
         if Role.WATCH in roles:
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from eventlog.entries import is_newer
 from eventlog.port import EventAppender
 from model.kinds import WatchedKind
 
@@ -15,6 +16,7 @@ class Known:
     namespace: str
     name: str
     uid: str
+    resource_version: str
 
 
 @dataclass(slots=True)
@@ -31,8 +33,14 @@ class Listing:
         """A list that is about to begin."""
         identity = await log.identity()
         seen = await log.seen(kind.resource.kind)
-        known = tuple(Known(one.namespace, one.name, uid) for uid, one in sorted(seen.items()))
+        known = tuple(
+            Known(one.namespace, one.name, uid, one.resource_version) for uid, one in sorted(seen.items())
+        )
         return cls(identity, known)
+
+    def is_rewound(self, list_version: str) -> bool:
+        """Whether the cluster is older than the log: a list is never behind a version that was seen."""
+        return any(is_newer(one.resource_version, list_version) for one in self.known)
 
     def gone(self) -> list[Known]:
         """What the log held and the list did not show."""

@@ -134,7 +134,10 @@ class KindWatcher:
         await self._append(self._changes(EntryType.ADDED, items))
 
     async def _end_list(self, version: str) -> None:
-        """Tell what has gone since, and that the list is complete."""
+        """Tell what has gone, and that the list is complete. Raises LogReplaced for a rewound cluster."""
+        if self._listing.is_rewound(version):
+            await self.log.begin_anew(self._listing.identity)
+            raise LogReplaced
         self._absent_in = ""
         origin = self._origin()
         gone = [gone_entry(self.kind, known, version, origin) for known in self._listing.gone()]

