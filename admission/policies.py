@@ -1,8 +1,8 @@
 """The gate as a policy of the API server: no server of ours stands between a tenant and a pod (R6).
 
-Needs MutatingAdmissionPolicy in `admissionregistration.k8s.io/v1` (Kubernetes 1.36 and newer). A GPUClass is a
-parameter; two classes of one resource add the gate once: gates are a map by name. It fails closed
-for launchers only: nothing else matches.
+Needs MutatingAdmissionPolicy in `admissionregistration.k8s.io/v1` (Kubernetes 1.36 and newer). A GPUClass is
+a parameter; two classes of one resource add the gate once: gates are a map by name. It fails closed for
+launchers only: nothing else matches.
 """
 
 from __future__ import annotations

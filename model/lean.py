@@ -40,7 +40,7 @@ def prune_of(model: type[BaseModel]) -> Prune:
         for alias, prune in fields:
             value = raw.get(alias)
             kept = None if value is None else prune(value)
-            if kept is not None and kept != {} and kept != []:  # empty is absent
+            if kept is not None and kept not in ({}, []):  # empty is absent
                 lean[alias] = kept
         return lean
 
