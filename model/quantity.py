@@ -4,8 +4,9 @@ Grammar and rounding read in apimachinery `resource/quantity.go` and `suffix.go`
 on random texts: an ASCII decimal with an optional sign, then nothing, one decimal or binary suffix, or an
 exponent. Amounts are exact down to a nano-unit and never floats: `NaN` fits nowhere.
 
-On purpose not as the server has them: its sums wrap around where ours saturate, its exponents wrap around
-where ours are refused, and no quantity is longer than MAX_LENGTH.
+On purpose not as the server has them: its counts wrap around where ours saturate, its exponents wrap around
+where ours are refused, a text without a digit (which it reads as 0, here and there) is refused, and no
+quantity is longer than MAX_LENGTH.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _CUT_EXPONENT = 256
 """With at most MAX_LENGTH digits, every amount has saturated or vanished long before."""
 
 _SHAPE = re.compile(
-    r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:(n|u|m|k|M|G|T|P|E|[KMGTPE]i)|[eE]([+-]?[0-9]+))?", re.ASCII
+    r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:(n|u|m|k|M|G|T|P|E|[KMGTPE]i)|[eE]([+-]?[0-9]+))?",
+    re.ASCII,
 )
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -67,11 +69,11 @@ def scheduler_units(resource: str, value: object) -> int:
 
 @lru_cache(maxsize=4096)
 def _parse_text(text: str) -> Fraction:
-    shape = _SHAPE.fullmatch(text) if text else None
+    shape = _SHAPE.fullmatch(text)
     if shape is None:
         raise MalformedQuantity(f"{text!r:.40} is no quantity, such as 2, 500m, 1.5Gi or 1e3")
     sign, whole, decimals, suffix, exponent = shape.groups(default="")
-    digits = Fraction(int(f"{whole}{decimals}" or "0"), 10 ** len(decimals))
+    digits = Fraction(int(whole + decimals), 10 ** len(decimals))
     if suffix in _BINARY:
         amount = min(_whole_nanos(digits * 2 ** _BINARY[suffix]), Fraction(MAX_INT64))
     else:

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from eventlog.entries import Entry, EntryType, StoredEntry, decode_entry, encode_entry
-from model.resource_names import EXTENDED_NAME, is_extended, json_pointer
+from model.resource_names import EXTENDED_NAME, MAX_EXTENDED_NAME, MAX_NAME, is_extended, json_pointer
 from simulator.apiserver.patches import json_patch
 from tests.model.cases_on_disk import load
 
@@ -51,7 +51,28 @@ def test_native_names_are_not_extended(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["gpu", "nvidia.com/", "/gpu", "Nvidia.com/gpu", "nvidia.com/g pu", "a/b/c", "a/b\n"]
+    "name",
+    [
+        "gpu",
+        "nvidia.com/",
+        "/gpu",
+        "Nvidia.com/gpu",
+        "nvidia.com/g pu",
+        "a/b/c",
+        "a/b\n",
+        "a/-",
+        "a/" + "x" * 64,
+    ],
 )
 def test_what_is_no_qualified_name_is_refused(name: str) -> None:
     assert not re.fullmatch(EXTENDED_NAME, name)
+    assert not is_extended(name)
+
+
+def test_longest_name_is_the_one_that_quota_can_still_prefix() -> None:
+    """`requests.` and the domain are 253 characters at most."""
+    domain = "a." * 121 + "bc"
+    longest = f"{domain}/{'x' * MAX_NAME}"
+    assert len(longest) == MAX_EXTENDED_NAME
+    assert is_extended(longest)
+    assert not is_extended(f"d{longest}")
