@@ -11,13 +11,13 @@ from typing import Annotated
 from pydantic import Field
 
 from model.meta import Condition, Lean, ObjectMeta
-from model.resource_names import EXTENDED_NAME
-from model.schema import Rule, immutable
+from model.resource_names import DNS_SUBDOMAIN, EXTENDED_NAME, MAX_EXTENDED_NAME
+from model.schema import OneOf, Rule, immutable
 from model.taints import Toleration
 
 MAX_UNITS = 1024
 """More than any machine holds."""
-Name = Annotated[str, Field(min_length=1, max_length=253)]
+Name = Annotated[str, Field(min_length=1, max_length=253, pattern=f"^{DNS_SUBDOMAIN}$")]
 """Of an object (RFC 1123 subdomain)."""
 Units = Annotated[int, Field(ge=1, le=MAX_UNITS)]
 Limit = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -29,7 +29,10 @@ class GPUClassSpec(Lean):
     resource_name: Annotated[
         str,
         Field(
-            min_length=3, max_length=317, pattern=EXTENDED_NAME, description="The extended resource it sells."
+            min_length=3,
+            max_length=MAX_EXTENDED_NAME,
+            pattern=EXTENDED_NAME,
+            description="The extended resource it sells.",
         ),
         immutable("resourceName"),
         Rule(
@@ -53,13 +56,13 @@ class GPUClassSpec(Lean):
 class GPUClassStatus(Lean):
     """Units of the class in the whole cluster."""
 
-    nodes: int = 0
-    allocatable: int = 0
-    bound: int = 0
-    raw: int = 0
-    lost: int = 0
-    pending: int = 0
-    free: int = 0
+    nodes: Annotated[int, Field(description="Nodes that the class accepts.")] = 0
+    allocatable: Annotated[int, Field(description="Units that they offer.")] = 0
+    bound: Annotated[int, Field(description="Units that Bound claims hold.")] = 0
+    raw: Annotated[int, Field(description="Units that pods hold without a claim.")] = 0
+    lost: Annotated[int, Field(description="Units of Lost claims; they hold nothing.")] = 0
+    pending: Annotated[int, Field(description="Units that Pending claims wait for.")] = 0
+    free: Annotated[int, Field(description="Units that can still be had.")] = 0
     conditions: tuple[Condition, ...] = ()
 
 
@@ -89,18 +92,20 @@ class GPUClaimSpec(Lean):
 class ClaimUser(Lean):
     """The VM that uses a claim."""
 
-    name: str = ""
-    uid: str = ""
+    name: Annotated[str, Field(description="Of the VM, in the claim's namespace.")] = ""
+    uid: Annotated[str, Field(description="Of the VM: another VM of that name is another user.")] = ""
 
 
 class GPUClaimStatus(Lean):
     """Where the units are held; written by the binder alone (R1)."""
 
-    phase: Phase = Phase.PENDING
+    phase: Annotated[Phase, Field(description="Bound holds units; Pending and Lost hold none.")] = (
+        Phase.PENDING
+    )
     node_name: Annotated[str, Field(description="The node that holds it while it is Bound.")] = ""
-    bound_at: str | None = None
-    lost_from: str | None = None
-    lost_at: str | None = None
+    bound_at: Annotated[str | None, Field(description="Since when it is Bound to that node.")] = None
+    lost_from: Annotated[str | None, Field(description="The node that could not keep it.")] = None
+    lost_at: Annotated[str | None, Field(description="Since when it is Lost.")] = None
     vm: ClaimUser | None = None
     conditions: tuple[Condition, ...] = ()
 
@@ -114,7 +119,11 @@ class GPUClaim(Lean):
 
     @property
     def bound_node(self) -> str:
-        """The node that holds it, or the empty string when it is not Bound."""
+        """The node that holds it, or the empty string when it is not Bound.
+
+        A status that contradicts itself (Bound to no node, Pending with a node) holds nothing: it is placed
+        again like a new one, so no wrong status can book a unit.
+        """
         return self.status.node_name if self.status.phase is Phase.BOUND else ""
 
     @property
@@ -126,16 +135,20 @@ class GPUClaim(Lean):
 class LabelRequirement(Lean):
     """One condition on a label: In, NotIn, Exists or DoesNotExist."""
 
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
+    key: Annotated[str, Field(min_length=1, max_length=317, description="The label.")]
+    operator: Annotated[str, OneOf(("In", "NotIn", "Exists", "DoesNotExist"))]
+    values: Annotated[
+        tuple[str, ...], Field(max_length=256, description="Of the label; none with Exists and DoesNotExist.")
+    ] = ()
 
 
 class LabelSelector(Lean):
     """meta/v1 LabelSelector: all must hold."""
 
-    match_labels: Annotated[dict[str, str], Field(max_length=64)] = {}
-    match_expressions: Annotated[tuple[LabelRequirement, ...], Field(max_length=64)] = ()
+    match_labels: Annotated[dict[str, str], Field(max_length=64, description="Labels to carry.")] = {}
+    match_expressions: Annotated[
+        tuple[LabelRequirement, ...], Field(max_length=64, description="Conditions on labels.")
+    ] = ()
 
 
 class GPUBudgetSpec(Lean):

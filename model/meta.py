@@ -5,7 +5,9 @@ Every field has a default: a missing status is an empty status, never an error.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 Quantities = dict[str, str]
@@ -48,9 +50,11 @@ class ObjectMeta(Lean):
 class Condition(Lean):
     """One aspect of an object's state, with the reason for it."""
 
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
-    observed_generation: int = 0
+    type: Annotated[str, Field(description="Which aspect.")] = ""
+    status: Annotated[str, Field(description="True, False or Unknown.")] = ""
+    reason: Annotated[str, Field(description="One word, for programs.")] = ""
+    message: Annotated[str, Field(description="One line, for people.")] = ""
+    last_transition_time: Annotated[str, Field(description="When the status last changed.")] = ""
+    observed_generation: Annotated[
+        int, Field(description="The generation of the spec that it speaks of.")
+    ] = 0

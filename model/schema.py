@@ -1,7 +1,8 @@
 """From a pydantic model to the structural schema of a CRD.
 
-Types, bounds and patterns of the fields become the schema's; `Rule` adds a CEL rule to a field; docstrings
-and field descriptions become descriptions. Must not know: which kinds there are.
+Types, bounds and patterns of the fields become the schema's; `Rule` adds a CEL rule to a field, `OneOf` the
+words that a writer may choose from; docstrings and field descriptions become descriptions. Must not know:
+which kinds there are.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ class Rule:
 
     rule: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Words that the API server takes in a field; whoever reads it meets a newer word without failing."""
+
+    words: tuple[str, ...]
 
 
 def immutable(name: str) -> Rule:
@@ -49,6 +57,8 @@ def field_schema(field: FieldInfo) -> Schema:
             value = getattr(constraint, attribute, None)
             if value is not None:
                 schema[keyword] = value
+    for words in (constraint.words for constraint in field.metadata if isinstance(constraint, OneOf)):
+        schema["enum"] = list(words)
     rules = [{"rule": m.rule, "message": m.message} for m in field.metadata if isinstance(m, Rule)]
     if rules:
         schema["x-kubernetes-validations"] = rules

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from model.meta import Lean
+from model.schema import OneOf
 
 
 class Taint(Lean):
@@ -15,10 +20,18 @@ class Taint(Lean):
 
 
 class Toleration(Lean):
-    """What a class or a pod puts up with; `toleration_seconds` counts for NoExecute only."""
+    """A taint that a class or a pod puts up with."""
 
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
+    key: Annotated[str, Field(description="The taint's key; every key when empty, with Exists only.")] = ""
+    operator: Annotated[
+        str, OneOf(("", "Equal", "Exists")), Field(description="Exists, or Equal (also when empty).")
+    ] = ""
+    value: Annotated[str, Field(description="The taint's value, with Equal only.")] = ""
+    effect: Annotated[
+        str,
+        OneOf(("", "NoSchedule", "PreferNoSchedule", "NoExecute")),
+        Field(description="The taint's effect; every effect when empty."),
+    ] = ""
+    toleration_seconds: Annotated[
+        int | None, Field(description="For how long, with NoExecute only; for ever when absent.")
+    ] = None
