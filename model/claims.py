@@ -19,6 +19,7 @@ MAX_UNITS = 1024
 """More than any machine holds."""
 Name = Annotated[str, Field(min_length=1, max_length=253, pattern=f"^{DNS_SUBDOMAIN}$")]
 """Of an object (RFC 1123 subdomain)."""
+Conditions = Annotated[tuple[Condition, ...], Field(description="One of each type.")]
 Units = Annotated[int, Field(ge=1, le=MAX_UNITS)]
 Limit = Annotated[int, Field(ge=0, le=1_000_000)]
 
@@ -63,7 +64,7 @@ class GPUClassStatus(Lean):
     lost: Annotated[int, Field(description="Units of Lost claims; they hold nothing.")] = 0
     pending: Annotated[int, Field(description="Units that Pending claims wait for.")] = 0
     free: Annotated[int, Field(description="Units that can still be had.")] = 0
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
 
 
 class GPUClass(Lean):
@@ -107,7 +108,7 @@ class GPUClaimStatus(Lean):
     lost_from: Annotated[str | None, Field(description="The node that could not keep it.")] = None
     lost_at: Annotated[str | None, Field(description="Since when it is Lost.")] = None
     vm: ClaimUser | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
 
 
 class GPUClaim(Lean):
@@ -136,7 +137,9 @@ class LabelRequirement(Lean):
     """One condition on a label: In, NotIn, Exists or DoesNotExist."""
 
     key: Annotated[str, Field(min_length=1, max_length=317, description="The label.")]
-    operator: Annotated[str, OneOf(("In", "NotIn", "Exists", "DoesNotExist"))]
+    operator: Annotated[
+        str, OneOf(("In", "NotIn", "Exists", "DoesNotExist")), Field(description="How it compares.")
+    ]
     values: Annotated[
         tuple[str, ...], Field(max_length=256, description="Of the label; none with Exists and DoesNotExist.")
     ] = ()
@@ -170,15 +173,15 @@ class GPUBudgetSpec(Lean):
 class BudgetUse(Lean):
     """What the budget's namespaces hold."""
 
-    classes: dict[str, int] = {}
-    resources: dict[str, int] = {}
+    classes: Annotated[dict[str, int], Field(description="Units of claims, per class.")] = {}
+    resources: Annotated[dict[str, int], Field(description="Units of raw pods, per resource.")] = {}
 
 
 class GPUBudgetStatus(Lean):
     """Use, and whether the budget is valid."""
 
     used: BudgetUse = BudgetUse()
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
 
 
 class GPUBudget(Lean):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,38 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 def test_file_in_deploy_is_what_the_models_say(name: str) -> None:
     """`make crds` writes it."""
     assert (DEPLOY / name).read_text(encoding="utf-8") == rendered_files()[name]
+
+
+def test_nothing_else_lies_beside_them() -> None:
+    """A kind that is gone from the models is gone from deploy/."""
+    beside = {
+        f"{folder}/{path.name}" for folder in ("crds", "admission") for path in (DEPLOY / folder).iterdir()
+    }
+    assert beside == set(rendered_files())
+
+
+def test_schemas_bound_whatever_a_rule_reads() -> None:
+    """The API server estimates the cost of a CEL rule from the bounds of its field."""
+    for crd in all_crds():
+        for path, schema in fields_of(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]):
+            if "x-kubernetes-validations" in schema:
+                assert schema["type"] == "integer" or "maxLength" in schema, path
+
+
+def test_every_field_of_ours_says_what_it_is_for() -> None:
+    for crd in all_crds():
+        for path, schema in fields_of(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]):
+            is_ours = path.startswith((".spec", ".status")) and not path.endswith(".*")
+            assert "description" in schema or not is_ours, (crd["metadata"]["name"], path)
+
+
+def fields_of(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    children = dict(schema.get("properties", {}))
+    for key in ("items", "additionalProperties"):
+        children |= {"*": schema[key]} if key in schema else {}
+    for name, child in children.items():
+        yield f"{path}.{name}", child
+        yield from fields_of(child, f"{path}.{name}")
 
 
 def test_kinds_have_the_names_columns_and_bounds_of_the_design() -> None:
