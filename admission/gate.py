@@ -12,8 +12,12 @@ Json = dict[str, Any]
 
 
 def gate_launcher(pod: Mapping[str, Any], resources_sold: Collection[str]) -> Json | None:
-    """The pod with our gate, or None where it gets none: no launcher, asks for nothing sold, gated."""
-    spec = pod.get("spec")
+    """The pod with our gate, or None where it gets none: no launcher, asks for nothing sold, gated.
+
+    `resources_sold` are the resourceNames of the GPUClasses. Foreign gates stay, before ours. Whatever a
+    client sends as a pod is no error: what cannot be read asks for nothing, and the API server refuses it.
+    """
+    spec = pod.get("spec") if isinstance(pod, Mapping) else None
     if not isinstance(spec, dict) or not _is_launcher(pod) or not _asks_for(spec, resources_sold):
         return None
     gates = _dicts(spec.get("schedulingGates"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,9 @@ from hypothesis import strategies as st
 from admission.gate import gate_launcher
 from model.names import GATE
 from tests.admission.pods_to_gate import FOREIGN, LAUNCHER, SOLD, TABLE, gpus, pod
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "data"
+RECORDED = "nvidia.com/GH100_H100_SXM5_80GB"
 
 
 @pytest.mark.parametrize(("body", "is_gated"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
@@ -51,5 +57,29 @@ def test_nothing_is_gated_where_nothing_is_sold() -> None:
     )
 )
 def test_malformed_pod_is_no_error(body: Any) -> None:
-    if isinstance(body, dict):
-        gate_launcher(body, {SOLD})
+    gate_launcher(body, {SOLD})
+
+
+def test_pod_that_was_given_stays_as_it_was() -> None:
+    before = pod(LAUNCHER, gpus("1"), schedulingGates=[{"name": "example.com/mine"}])
+    gate_launcher(before, {SOLD})
+    assert before == FOREIGN
+
+
+def test_recorded_launchers_get_the_gate_that_the_real_policy_gave_them() -> None:
+    """Recorded on a real API server, where the policy gated them; KubeVirt itself sets no gate."""
+    launchers = list(recorded_launchers())
+    for recorded in launchers:
+        bare = {**recorded, "spec": {k: v for k, v in recorded["spec"].items() if k != "schedulingGates"}}
+        assert gate_launcher(bare, {RECORDED}) == recorded
+        assert gate_launcher(bare, {RECORDED.lower()}) is None
+    assert len(launchers) >= 10
+
+
+def recorded_launchers() -> Iterator[dict[str, Any]]:
+    """Each as it was created."""
+    for path in sorted(RECORDINGS.glob("*.ndjson")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            event = json.loads(line)
+            if event["kind"] == "Pod" and event["type"] == "ADDED":
+                yield event["object"]
