@@ -39,3 +39,7 @@ envtest-assets: $(STAMP) ## build the real control plane's binaries into a per-u
 envtest: $(STAMP) ## the contract suite and the stories on a real control plane (without binaries: skips, fails in CI)
 	@$(PY) -m tests.cluster assets || test "$$CI" != true
 	$(BIN)/pytest -m envtest
+
+.PHONY: bench
+bench: $(STAMP) ## speeds as ratios in one run, as a table
+	@$(PY) -m bench

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any
 
 from redis import exceptions as redis_errors
@@ -22,6 +24,8 @@ PIPELINE = 200
 """Entries per round trip: enough to hide latency, little to repeat when the connection drops."""
 ACKS = 1000
 """Ids per acknowledging call: Lua cannot unpack more than some thousands."""
+DIGEST_BYTES = 16
+"""Of a lean object: enough that two different ones never share it."""
 TOMBSTONE_MS = 30 * 60 * 1000
 """How long a deleted uid is remembered: longer than any watcher can lag without listing again."""
 _SEPARATOR = b"\x1f"
@@ -56,8 +60,10 @@ class RedisLog:
         """See EventAppender."""
         appended: list[bool] = []
         for start in range(0, len(entries), PIPELINE):
-            calls = [self._append_call(entry, identity) for entry in entries[start : start + PIPELINE]]
-            appended += [answer == 1 for answer in await self._evaluate(self._append_script, calls)]
+            by_kind = groupby(entries[start : start + PIPELINE], key=attrgetter("kind"))
+            calls = [self._append_call(kind, group, identity) for kind, group in by_kind]
+            answers = await self._evaluate(self._append_script, calls)
+            appended += [answer == 1 for answer in chain.from_iterable(answers)]
         return appended
 
     async def seen(self, kind: str) -> Mapping[str, Seen]:
@@ -165,17 +171,16 @@ class RedisLog:
                 if not str(error).startswith("BUSYGROUP"):
                     raise
 
-    def _append_call(self, entry: Entry, identity: str) -> tuple[list[str], list[str | bytes | int]]:
+    def _append_call(
+        self, kind: str, entries: Iterable[Entry], identity: str
+    ) -> tuple[list[str], list[str | bytes | int]]:
         keys = self._keys
-        what = (
-            "mark" if entry.type not in CHANGES else "delete" if entry.type is EntryType.DELETED else "change"
-        )
-        digest = hashlib.sha256(entry.object).hexdigest()[:32]
-        names = [keys.events, keys.identity, keys.seen(entry.kind), keys.tombs(entry.kind)]
-        arguments: list[str | bytes | int] = [identity, what, entry.uid, entry.resource_version, digest]
-        arguments += [entry.namespace, entry.name, self._now_ms(), TOMBSTONE_MS]
-        for name, value in encode_entry(entry).items():
-            arguments += [name, value]
+        names = [keys.events, keys.identity, keys.seen(kind), keys.tombs(kind)]
+        arguments: list[str | bytes | int] = [identity, self._now_ms(), TOMBSTONE_MS]
+        for entry in entries:
+            what = "m" if entry.type not in CHANGES else "d" if entry.type is EntryType.DELETED else "c"
+            digest = hashlib.blake2b(entry.object, digest_size=DIGEST_BYTES).digest()
+            arguments += (what, digest.hex(), *encode_entry(entry).values())
         return names, arguments
 
     async def _write_pass(
