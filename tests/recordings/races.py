@@ -44,7 +44,7 @@ RACES = (
     ),
     Race(
         "virt-handler notes the end of a deleted VMI, or virt-controller misses the launcher first",
-        before="Running .*deleting",
+        before="(Running|Succeeded|Failed) .*deleting",
         state="(Succeeded node=.* passed=.*'Succeeded'|Failed node=.* passed=.*'Running')].*deleting",
         by="ended deleting",
     ),
@@ -76,14 +76,12 @@ RACES = (
     ),
 )
 
-LATE_LOOKS = tuple(
-    Race("on a real API server an actor may look late and take two steps at once", state, None, before, after)
-    for before, state, after in (
-        (".*", "Stopping created ready strategy=.*", "Stopping created strategy=.*"),
-        ("Stopping .*", "Stopped created strategy=.*", ".*"),
-        (".*", "Scheduling pods=.*'gpu-.*", "Scheduled .*"),
-        ("Running .* Ready=True/ .*deleting", "Running .*PodTerminating.*deleting", ".*"),
-    )
+_LATE = "on a real API server an actor may look late and take two steps at once"
+LATE_LOOKS = (
+    Race(_LATE, state="Stopping created( ready)? strategy=.*", by="Stopping"),
+    Race(_LATE, state="Stopped created strategy=.*", before="Stopping"),
+    Race(_LATE, state="Scheduling pods=.*'gpu-.*", after="Scheduled .*"),
+    Race(_LATE, state="Running .*PodTerminating.*deleting", before="Running .* Ready=True/ .*deleting"),
 )
 """For a real API server alone: the simulator's requests take no time, there every step is seen."""
 
