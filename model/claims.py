@@ -8,12 +8,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from model.meta import Condition, Lean, ObjectMeta
 from model.resource_names import DNS_SUBDOMAIN, EXTENDED_NAME, MAX_EXTENDED_NAME
 from model.schema import OneOf, Rule, immutable
-from model.taints import Toleration
+from model.taints import Toleration, for_pods
 
 MAX_UNITS = 1024
 """More than any machine holds."""
@@ -47,6 +47,7 @@ class GPUClassSpec(Lean):
     tolerations: Annotated[
         tuple[Toleration, ...],
         Field(max_length=64, description="Taints that its nodes may have; launchers are given the same."),
+        AfterValidator(for_pods),
     ] = ()
     default: Annotated[
         bool, Field(description="Whether a VM gets this class when several sell the same resource.")
