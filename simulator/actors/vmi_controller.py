@@ -15,6 +15,8 @@ from simulator.actors.launcher_pod import launcher_pod
 
 FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
 FINAL = ("Succeeded", "Failed")
+PENDING_RETRY_S = 5.0
+"""Until a launcher that quota or admission refused is tried again."""
 _STARTING = ("", "Pending", "Scheduling")
 _NODE_NAME = "kubevirt.io/nodeName"
 _UNPAUSED = {
@@ -31,17 +33,17 @@ _GUEST_NOT_RUNNING = {
 }
 
 
-async def tend_vmi(stage: Stage, vmi: Json) -> None:
-    """One look at a VMI: at most one step on its way."""
+async def tend_vmi(stage: Stage, vmi: Json) -> float | None:
+    """One look at a VMI, at most one step on its way; returns in how many seconds to look again."""
     pods = pods_of(stage, vmi)
     if vmi["metadata"].get("deletionTimestamp") or phase_of(vmi) in FINAL:
         await _tend_ending(stage, vmi, pods)
-        return
+        return None
     if not pods and phase_of(vmi) in ("", "Pending"):
-        await _make_launcher(stage, vmi)
-        return
+        return await _make_launcher(stage, vmi)
     await _write_status(stage, vmi, pods, _next_phase(vmi, pods))
     await _mark_launchers(stage, vmi, pods)
+    return None
 
 
 def pods_of(stage: Stage, vmi: Json) -> list[Json]:
@@ -61,16 +63,29 @@ def has_run(vmi: Json) -> bool:
     return any(transition["phase"] == "Running" for transition in transitions)
 
 
-async def _make_launcher(stage: Stage, vmi: Json) -> None:
+async def _make_launcher(stage: Stage, vmi: Json) -> float | None:
     """Make the pod, and tell of it before listing it: a real one does not see its own pod yet (R28)."""
     try:
         await stage.create(PODS, launcher_pod(vmi))
-    except Forbidden:
-        return  # quota or admission: the VMI stays Pending and it is tried again with the next change
+    except Forbidden as refusal:  # quota or admission
+        await _write_pending(stage, vmi, refusal)
+        return PENDING_RETRY_S
     ready = {**_GUEST_NOT_RUNNING, "lastProbeTime": stage.now, "lastTransitionTime": stage.now}
+    passed = (vmi.get("status") or {}).get("phaseTransitionTimestamps") or []
     reached = {"phase": "Scheduling", "phaseTransitionTimestamp": stage.now}
-    status = {"phase": "Scheduling", "phaseTransitionTimestamps": [reached], "conditions": [ready]}
+    status = {"phase": "Scheduling", "phaseTransitionTimestamps": [*passed, reached], "conditions": [ready]}
     await stage.patch(VIRTUAL_MACHINE_INSTANCES, vmi, {"status": status})
+    return None
+
+
+async def _write_pending(stage: Stage, vmi: Json, refusal: Forbidden) -> None:
+    why = {"type": "Synchronized", "status": "False", "reason": "FailedCreate", "message": refusal.message}
+    times = {"lastProbeTime": stage.now, "lastTransitionTime": stage.now}
+    conditions = with_condition((vmi.get("status") or {}).get("conditions"), {**why, **times})
+    change: Json = {"phase": "Pending", "conditions": conditions}
+    if phase_of(vmi) != "Pending":
+        change["phaseTransitionTimestamps"] = [{"phase": "Pending", "phaseTransitionTimestamp": stage.now}]
+    await stage.patch(VIRTUAL_MACHINE_INSTANCES, vmi, {"status": change})
 
 
 async def _tend_ending(stage: Stage, vmi: Json, pods: list[Json]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kube.errors import NotFound
+from kube.errors import Forbidden, NotFound
 from kube.port import MERGE_STATUS, Json, ObjectKey
 from model import resources as r
 from simulator.actors.kubelet import DEAD, HEARTBEAT_S
@@ -206,6 +206,32 @@ def test_deletion_of_vm_or_namespace_takes_everything_along(what: r.Resource) ->
         return before, [len(list(server.store.scan(kind))) for kind in kinds]
 
     assert lived(story) == ([1, 1], [0, 0, 0])
+
+
+def test_vm_whose_launcher_is_refused_stays_pending_and_starts_when_it_is_let() -> None:
+    """As under a quota: the API server forbids the pod, KubeVirt keeps trying."""
+
+    async def story(server: ApiServer, _: Clock) -> Any:
+        key = ObjectKey(r.VIRTUAL_MACHINE_INSTANCES, "vm1", "default")
+
+        def refuse(resource: r.Resource, obj: Json) -> None:
+            if resource == r.PODS:
+                raise Forbidden(f"Pod {obj['metadata']['name']}", "exceeded quota: gpus", 403, "Forbidden")
+
+        server.mutators.append(refuse)
+        await server.create(r.VIRTUAL_MACHINES, gpu_vm("vm1", {H100: 1}))
+        await asyncio.sleep(60)
+        pending = (await server.get(key))["status"]
+        server.mutators.remove(refuse)
+        await asyncio.sleep(6)
+        passed = [t["phase"] for t in (await server.get(key))["status"]["phaseTransitionTimestamps"]]
+        return pending["phase"], pending["conditions"][0]["message"], passed
+
+    assert lived(story) == (
+        "Pending",
+        "exceeded quota: gpus",
+        ["Pending", "Scheduling", "Scheduled", "Running"],
+    )
 
 
 def test_object_that_nobody_can_read_keeps_no_other_from_its_turn(caplog: pytest.LogCaptureFixture) -> None:
