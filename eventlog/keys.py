@@ -8,6 +8,7 @@
 | `:seen:<kind>` | hash | last resourceVersion and digest by uid, for append-once | append_once.lua |
 | `:tombs:<kind>` | zset | deleted uids, until laggards have passed | append_once.lua |
 | `:passes` | stream | the journal: intents and outcomes | commit.lua |
+| `:snapshot` | hash | the fold of the log up to `position`, where a binder begins | snapshot.lua |
 | `:epoch` | string | highest leader epoch that has committed | commit.lua |
 | `:watchers` | hash | when each watcher replica last showed itself | presence.lua |
 | `:proj:<name>` | hash | an inline read model | commit.lua |
@@ -46,6 +47,11 @@ class Keys:
     def passes(self) -> str:
         """The journal."""
         return self._key("passes")
+
+    @property
+    def snapshot(self) -> str:
+        """The folded state and its place."""
+        return self._key("snapshot")
 
     @property
     def epoch(self) -> str:

@@ -35,6 +35,22 @@ class LogInfo:
     pending: int
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The fold of all entries up to `position`, as bytes."""
+
+    position: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much of the log is kept behind the newest snapshot, for people and replays."""
+
+    retain_ms: int = 24 * 60 * 60 * 1000
+    max_entries: int = 1_000_000
+
+
 class EventAppender(Protocol):
     """For watchers."""
 
@@ -91,7 +107,35 @@ class Journal(Protocol):
         ...
 
 
-class Log(EventAppender, EventReader, Journal, Protocol):
+class Snapshots(Protocol):
+    """For the binder: where to begin from, and what may go then."""
+
+    async def save_snapshot(self, epoch: int, snapshot: Snapshot) -> None:
+        """Keep the fold of the log up to a place; raises Fenced. An older place never replaces a newer."""
+        ...
+
+    async def load_snapshot(self) -> Snapshot | None:
+        """The newest one, or None."""
+        ...
+
+    async def trim(self, retention: Retention, now_ms: int) -> int:
+        """Remove entries behind the snapshot that are too old or too many; returns how many went.
+
+        What is not acknowledged stays, and so does everything while there is no snapshot. The journal is
+        trimmed by the same limits.
+        """
+        ...
+
+    async def has_lost(self, after_id: str) -> bool:
+        """Whether whoever has read up to a place may have missed something.
+
+        The entry there is gone: streams lose their oldest entries first, so later ones may be, too; or the
+        log has lost its end, as after a failover to a replica that lagged.
+        """
+        ...
+
+
+class Log(EventAppender, EventReader, Journal, Snapshots, Protocol):
     """All of it: what an adapter implements."""
 
     async def info(self) -> LogInfo:

@@ -20,7 +20,7 @@ from eventlog.entries import (
     is_newer,
 )
 from eventlog.errors import Fenced, LogReplaced
-from eventlog.port import LogInfo, Seen
+from eventlog.port import LogInfo, Retention, Seen, Snapshot
 
 
 @dataclass(slots=True)
@@ -47,6 +47,8 @@ class MemoryLog:
     _delivered: int = 0
     _pending: dict[str, None] = field(default_factory=dict)
     _cluster_uid: str = ""
+    _snapshot: Snapshot | None = None
+    _removed: int = 0
     _last_id: tuple[int, int] = (0, 0)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -120,6 +122,37 @@ class MemoryLog:
         after = id_order(after_id)
         return [one for one in self._passes if id_order(one[0]) > after][:limit]
 
+    async def save_snapshot(self, epoch: int, snapshot: Snapshot) -> None:
+        """See Snapshots."""
+        self._fence(epoch)
+        kept = self._snapshot
+        if kept is None or id_order(kept.position) <= id_order(snapshot.position):
+            self._snapshot = snapshot
+
+    async def load_snapshot(self) -> Snapshot | None:
+        """See Snapshots."""
+        return self._snapshot
+
+    async def trim(self, retention: Retention, now_ms: int) -> int:
+        """See Snapshots."""
+        removed = 0
+        if self._snapshot is not None:
+            kept_from = min(map(id_order, (self._snapshot.position, *self._pending)))
+            cut = min(kept_from, _cut([entry_id for entry_id, _ in self._events], retention, now_ms))
+            removed = sum(id_order(entry_id) < cut for entry_id, _ in self._events)
+            self._removed += removed
+            del self._events[:removed]
+            self._delivered -= removed
+        cut = _cut([one[0] for one in self._passes], retention, now_ms)
+        self._passes = [one for one in self._passes if id_order(one[0]) >= cut]
+        return removed
+
+    async def has_lost(self, after_id: str) -> bool:
+        """See Snapshots."""
+        if id_order(after_id) > (0, 0):
+            return all(entry_id != after_id for entry_id, _ in self._events)
+        return self._removed > 0
+
     async def info(self) -> LogInfo:
         """See Log."""
         waiting = len(self._events) - self._delivered + len(self._pending)
@@ -141,6 +174,8 @@ class MemoryLog:
         self._pending.clear()
         self._delivered = 0
         self._epoch = -1
+        self._snapshot = None
+        self._removed = 0
         self._news.set()
 
     def _check(self, identity: str) -> None:
@@ -180,3 +215,10 @@ class MemoryLog:
         now = self.now_ms()
         self._last_id = (now, 0) if now > self._last_id[0] else (self._last_id[0], self._last_id[1] + 1)
         return f"{self._last_id[0]}-{self._last_id[1]}"
+
+
+def _cut(ids: list[str], retention: Retention, now_ms: int) -> tuple[int, int]:
+    """The first place that age and number let stay."""
+    cut = (max(0, now_ms - retention.retain_ms), 0)
+    surplus = len(ids) - max(1, retention.max_entries)
+    return max(cut, id_order(ids[surplus])) if surplus > 0 else cut

@@ -14,10 +14,11 @@ from redis import exceptions as redis_errors
 from redis.asyncio import Redis
 
 from eventlog.adapters.redis_connection import address_of, check_server, open_redis, translated
-from eventlog.entries import CHANGES, Entry, EntryType, Stored, decode_entry, encode_entry
+from eventlog.adapters.redis_trimmer import RedisTrimmer
+from eventlog.entries import CHANGES, Entry, EntryType, Stored, decode_entry, encode_entry, id_order
 from eventlog.errors import Fenced, LogReplaced
 from eventlog.keys import GROUP, Keys
-from eventlog.port import LogInfo, Seen
+from eventlog.port import LogInfo, Retention, Seen, Snapshot
 from model.kinds import BY_KIND
 
 PIPELINE = 200
@@ -45,6 +46,8 @@ class RedisLog:
         self._append_script = _script("append_once.lua")
         self._commit_script = _script("commit.lua")
         self._anew_script = _script("begin_anew.lua")
+        self._snapshot_script = _script("snapshot.lua")
+        self._trimmer = RedisTrimmer(redis, address, keys)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -79,7 +82,7 @@ class RedisLog:
     async def begin_anew(self, identity: str) -> None:
         """See EventAppender."""
         keys = self._keys
-        names = [keys.identity, keys.events]
+        names = [keys.identity, keys.events, keys.snapshot]
         names += [name(kind) for kind in BY_KIND for name in (keys.seen, keys.tombs)]
         await self._evaluate(self._anew_script, [(names, [identity, secrets.token_hex(8)])])
 
@@ -146,6 +149,31 @@ class RedisLog:
         with translated(self._address):
             found: Any = await self._redis.xrange(self._keys.passes, f"({after_id}", "+", count=limit)
         return [(_text(entry_id), _text(f[b"what"]), f[b"body"]) for entry_id, f in found]
+
+    async def save_snapshot(self, epoch: int, snapshot: Snapshot) -> None:
+        """See Snapshots."""
+        ms, sequence = id_order(snapshot.position)
+        names = [self._keys.snapshot, self._keys.epoch]
+        arguments: list[str | bytes | int] = [epoch, snapshot.position, ms, sequence, snapshot.body]
+        try:
+            await self._evaluate(self._snapshot_script, [(names, arguments)])
+        except Fenced as error:
+            raise Fenced(epoch, error.theirs) from None
+
+    async def load_snapshot(self) -> Snapshot | None:
+        """See Snapshots."""
+        with translated(self._address):
+            found: Any = await self._redis.hmget(self._keys.snapshot, ["position", "body"])
+        position, body = found
+        return Snapshot(_text(position), body) if position and body is not None else None
+
+    async def trim(self, retention: Retention, now_ms: int) -> int:
+        """See Snapshots."""
+        return await self._trimmer.trim(retention, now_ms)
+
+    async def has_lost(self, after_id: str) -> bool:
+        """See Snapshots."""
+        return await self._trimmer.has_lost(after_id)
 
     async def info(self) -> LogInfo:
         """See Log."""

@@ -6,7 +6,8 @@ import pytest
 
 from eventlog.entries import Entry, EntryType, StoredEntry
 from eventlog.errors import Fenced, LogReplaced
-from eventlog.port import START, Log
+from eventlog.port import START, Log, Retention, Snapshot
+from tests.eventlog.conftest import now_ms
 
 pytestmark = pytest.mark.enable_socket
 
@@ -144,3 +145,83 @@ async def test_log_of_a_rewound_cluster_begins_anew_once(log: Log) -> None:
 async def test_log_belongs_to_the_first_cluster_that_claims_it(log: Log) -> None:
     assert await log.cluster_of("uid-a") == "uid-a"
     assert await log.cluster_of("uid-b") == "uid-a"
+
+
+KEEP_NOTHING = Retention(retain_ms=0, max_entries=0)
+
+
+async def read_all(log: Log) -> list[str]:
+    batch = await log.read_new(1000, 1, await log.identity())
+    return [stored.id for stored in batch]
+
+
+async def test_log_is_trimmed_only_behind_its_snapshot(log: Log) -> None:
+    await log.take_over()
+    await append(log, *(change(str(n)) for n in range(1, 6)))
+    ids = await read_all(log)
+    await log.conclude(1, b"", ids)
+    later = now_ms() + 60_000
+    assert await log.trim(KEEP_NOTHING, later) == 0
+    await log.save_snapshot(1, Snapshot(ids[2], b"state"))
+    assert await log.trim(KEEP_NOTHING, later) == 2
+    assert await history(log) == ["3", "4", "5"]
+    assert await log.trim(KEEP_NOTHING, later) == 0
+    assert await log.load_snapshot() == Snapshot(ids[2], b"state")
+
+
+async def test_what_is_not_acknowledged_is_not_trimmed(log: Log) -> None:
+    """Case 061."""
+    await log.take_over()
+    await append(log, *(change(str(n)) for n in range(1, 6)))
+    ids = await read_all(log)
+    await log.conclude(1, b"", [ids[0], *ids[2:]])
+    await log.save_snapshot(1, Snapshot(ids[-1], b""))
+    await log.trim(KEEP_NOTHING, now_ms() + 60_000)
+    assert await history(log) == ["2", "3", "4", "5"]
+    assert await log.take_over() == [ids[1]]
+
+
+@pytest.mark.parametrize(
+    ("retention", "left"),
+    [
+        (Retention(retain_ms=10**9), 5),
+        (Retention(retain_ms=10**9, max_entries=3), 3),
+        (Retention(retain_ms=1), 1),
+    ],
+    ids=["young", "too many", "old"],
+)
+async def test_age_and_number_decide_what_stays_behind_the_snapshot(
+    log: Log, retention: Retention, left: int
+) -> None:
+    await log.take_over()
+    await append(log, *(change(str(n)) for n in range(1, 6)))
+    ids = await read_all(log)
+    await log.conclude(1, b"", ids)
+    await log.save_snapshot(1, Snapshot(ids[-1], b""))
+    await log.trim(retention, now_ms() + 60_000)
+    assert len(await history(log)) == left
+
+
+async def test_older_snapshot_never_replaces_a_newer_and_a_fenced_one_is_refused(log: Log) -> None:
+    await log.save_snapshot(3, Snapshot("9-10", b"new"))
+    await log.save_snapshot(3, Snapshot("9-9", b"old"))
+    assert await log.load_snapshot() == Snapshot("9-10", b"new")
+    await log.commit(4, b"", {})
+    with pytest.raises(Fenced):
+        await log.save_snapshot(3, Snapshot("10-0", b"fenced"))
+
+
+async def test_reader_notices_entries_that_went_unread_or_a_log_that_lost_its_end(log: Log) -> None:
+    """Case 065, and a failover to a replica that lacks the last second."""
+    await log.take_over()
+    await append(log, *(change(str(n)) for n in range(1, 6)))
+    ids = await read_all(log)
+    await log.conclude(1, b"", ids)
+    assert not await log.has_lost(START)
+    assert not await log.has_lost(ids[-1])
+    await log.save_snapshot(1, Snapshot(ids[3], b""))
+    await log.trim(KEEP_NOTHING, now_ms() + 60_000)
+    assert await log.has_lost(START)
+    assert await log.has_lost(ids[1])
+    assert not await log.has_lost(ids[3])
+    assert await log.has_lost("99999999999999-0")
