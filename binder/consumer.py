@@ -1,8 +1,9 @@
 """One term of the active binder: drain, fold, list claims, run the pass, commit, carry out, conclude.
 
-Begins cold: the whole log is folded first, then what is new. An entry is acknowledged with the outcome of the
-pass that has seen it, so a crash anywhere repeats a pass and loses nothing: the next one starts from live
-claims. Must not know: how decisions are made, or how they are written.
+Begins from the newest snapshot, folds the rest of the log, then what is new; a log that has lost entries
+which were not read yet begins anew. An entry is acknowledged with the outcome of the pass that has seen it,
+so a crash anywhere repeats a pass and loses nothing: the next one starts from live claims. Must not know: how
+decisions are made, or how they are written.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Protocol
 
 from binder.core.policy import Policy
 from binder.core.run_pass import PassResult, run_pass
+from binder.core.snapshot import decode_state, encode_state
 from binder.core.state import ClusterState, fold_entry
 from binder.effects.carry_out import Outcome, carry_out
 from binder.journal import intent_body, outcome_body
 from binder.leader import Leader
 from binder.live import list_claims
 from eventlog.entries import EntryType, Stored, Unreadable, id_order
-from eventlog.port import START, EventReader, Journal
+from eventlog.errors import LogReplaced
+from eventlog.port import START, EventReader, Journal, Retention, Snapshot, Snapshots
 from kube.port import Client
 from model.reasons import Reason
 
@@ -33,6 +36,12 @@ IDLE_S = 2.0
 RETRY_FIRST_S = 0.2
 RETRY_LIMIT_S = 10.0
 """While sets fail, the next pass comes after 0.2 s, doubling to 10 s."""
+HEARTBEATS_KEPT = 100
+"""Entries that decide nothing wait for the next pass to be acknowledged; so many wait for nobody."""
+KEEP = Retention()
+SNAPSHOT_S = 600.0
+SNAPSHOT_ENTRIES = 20_000
+"""A snapshot is due after ten minutes or 20,000 entries: what a start then folds takes no time."""
 WRITE_TIMEOUT_S = 5.0
 """No write begins unless the lease is ours for longer than it may take."""
 
@@ -53,10 +62,14 @@ class PassObserver(Protocol):
         ...
 
 
-class BinderLog(EventReader, Journal, Protocol):
+class BinderLog(EventReader, Journal, Snapshots, Protocol):
     """The log as the binder uses it."""
 
     async def identity(self) -> str:
+        """See EventAppender."""
+        ...
+
+    async def begin_anew(self, identity: str) -> None:
         """See EventAppender."""
         ...
 
@@ -88,6 +101,7 @@ class Post:
     now_ms: Callable[[], int]
     observer: PassObserver
     instance: str
+    retention: Retention = KEEP
 
 
 @dataclass(slots=True)
@@ -102,11 +116,14 @@ class Term:
     _unacknowledged: list[str] = field(default_factory=list)
     _failures: int = 0
     _reported: dict[str, str] = field(default_factory=dict)
+    _snapshot_at_s: float = 0.0
+    _since_snapshot: int = 0
 
     async def serve(self) -> None:
         """Pass after pass. Raises LogError, ApiError; returns when the lease is not safely ours."""
         self._identity = await self.post.log.identity()
         self._unacknowledged += await self.post.log.take_over()
+        await self._begin()
         while batch := await self.post.log.read_range(self.position, MAX_BATCH):
             self._fold(batch)
         await self._pass(entries=0)
@@ -114,6 +131,35 @@ class Term:
             entries = await self._drain()
             if entries or self._failures:
                 await self._pass(entries)
+            elif len(self._unacknowledged) > HEARTBEATS_KEPT:
+                await self._conclude(())
+                await self._save_snapshot_when_due()
+
+    async def _begin(self) -> None:
+        """From the snapshot, if there is one that we can read."""
+        snapshot = await self.post.log.load_snapshot()
+        state = decode_state(snapshot.body) if snapshot else None
+        if snapshot is not None and state is not None:
+            self.state, self.position = state, snapshot.position
+        self._snapshot_at_s = _now_s()
+        await self._check_nothing_lost()
+
+    async def _check_nothing_lost(self) -> None:
+        """A fold that lacks entries must not decide: everybody lists again then. Raises LogReplaced."""
+        if await self.post.log.has_lost(self.position):
+            await self.post.log.begin_anew(self._identity)
+            raise LogReplaced
+
+    async def _save_snapshot_when_due(self) -> None:
+        """After a concluded pass: nothing up to our position is unacknowledged then."""
+        is_old = _now_s() - self._snapshot_at_s > SNAPSHOT_S and self._since_snapshot
+        if not is_old and self._since_snapshot < SNAPSHOT_ENTRIES:
+            return
+        await self._check_nothing_lost()
+        post = self.post
+        await post.log.save_snapshot(post.leader.epoch, Snapshot(self.position, encode_state(self.state)))
+        await post.log.trim(post.retention, post.now_ms())
+        self._snapshot_at_s, self._since_snapshot = _now_s(), 0
 
     async def _drain(self) -> int:
         """Read until it is quiet; returns how many entries say more than that a watcher lives."""
@@ -137,6 +183,7 @@ class Term:
             if id_order(stored.id) <= id_order(self.position):
                 continue
             self.position = stored.id
+            self._since_snapshot += 1
             if isinstance(stored, Unreadable):
                 self.post.observer.entry_unreadable(stored.id, stored.why)
                 continue
@@ -158,9 +205,13 @@ class Term:
             return
         outcomes = tuple(await carry_out(post.client, result.decisions, post.instance))
         self._remember(result, outcomes)
-        done, self._unacknowledged = self._unacknowledged, []
-        await post.log.conclude(post.leader.epoch, outcome_body(outcomes), done)
+        await self._conclude(outcomes)
         post.observer.pass_done(PassReport(entries, result, outcomes, decide_s, _now_s() - began))
+        await self._save_snapshot_when_due()
+
+    async def _conclude(self, outcomes: tuple[Outcome, ...]) -> None:
+        done, self._unacknowledged = self._unacknowledged, []
+        await self.post.log.conclude(self.post.leader.epoch, outcome_body(outcomes), done)
 
     def _report_unreadable(self) -> None:
         """Tell of each object that could not be decoded, once per version."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from model.pods import Pod
-from model.quantity import MalformedQuantity, scheduler_units
+from model.quantity import MAX_INT64, MalformedQuantity, scheduler_units
 
 Units = dict[str, int]
 """Resource name to amount: milli-cores for cpu, whole units or bytes for all else."""
@@ -41,17 +41,21 @@ def effective_request(pod: Pod) -> Units:
 
 def allocatable_units(quantities: Mapping[str, str]) -> Units:
     """A node's allocatable as amounts; an entry that is no quantity can hold nothing and is left out."""
-    return _parsed(quantities)
+    units = {resource: _amount(resource, text) for resource, text in quantities.items()}
+    return {resource: amount for resource, amount in units.items() if amount is not None}
 
 
 def _parsed(quantities: Mapping[str, str]) -> Units:
-    units: Units = {}
-    for resource, text in quantities.items():
-        try:
-            units[resource] = max(0, scheduler_units(resource, text))
-        except MalformedQuantity:
-            continue
-    return units
+    """Requests as amounts; one that is no quantity, which no API server lets in, fits nowhere."""
+    units = {resource: _amount(resource, text) for resource, text in quantities.items()}
+    return {resource: MAX_INT64 if amount is None else amount for resource, amount in units.items()}
+
+
+def _amount(resource: str, text: str) -> int | None:
+    try:
+        return max(0, scheduler_units(resource, text))
+    except MalformedQuantity:
+        return None
 
 
 def _add(total: Units, more: Mapping[str, int]) -> None:

@@ -6,6 +6,7 @@ gives. Its version rises with the shape of the models: an older one is not read,
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import orjson
@@ -17,7 +18,7 @@ VERSION = 1
 
 
 def encode_state(state: ClusterState) -> bytes:
-    """The state as JSON, equal states as equal bytes."""
+    """The state as compressed JSON, equal states as equal bytes."""
     shelves = {
         kind: {
             "absent_since_ms": shelf.absent_since_ms,
@@ -31,13 +32,13 @@ def encode_state(state: ClusterState) -> bytes:
         "heard_ms": state.heard_ms,
         "shelves": shelves,
     }
-    return orjson.dumps(body)
+    return zlib.compress(orjson.dumps(body), level=1)
 
 
 def decode_state(body: bytes) -> ClusterState | None:
     """The state of a snapshot, or None where it is of another version or no snapshot at all."""
     try:
-        raw: Any = orjson.loads(body)
+        raw: Any = orjson.loads(zlib.decompress(body))
         if raw["v"] != VERSION:
             return None
         state = ClusterState(complete=set(raw["complete"]), heard_ms=raw["heard_ms"])
@@ -47,6 +48,6 @@ def decode_state(body: bytes) -> ClusterState | None:
                 key: Key = (namespace, name)
                 shelf.put(key, uid, orjson.dumps(obj))
             shelf.absent_since_ms = given["absent_since_ms"]
-    except (KeyError, TypeError, ValueError):
+    except (zlib.error, KeyError, TypeError, ValueError):
         return None
     return state

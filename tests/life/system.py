@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from binder.bind import bind
-from binder.consumer import PassReport, Post
+from binder.consumer import KEEP, PassReport, Post
 from binder.core.policy import Policy
 from binder.leader import Leader, LeaseName
 from eventlog.adapters.memory import MemoryLog
+from eventlog.port import Retention
 from ingest.heart import beat
 from ingest.watcher import KindWatcher
 from kube.port import Client, Json, ObjectKey
@@ -68,6 +69,7 @@ class Life:
     log: MemoryLog
     clock: Clock
     told: Told = field(default_factory=Told)
+    retention: Retention = KEEP
 
     @asynccontextmanager
     async def process(self, name: str = "one", client: Client | None = None) -> AsyncIterator[None]:
@@ -82,7 +84,7 @@ class Life:
         """Start the loops; `client` may fail on purpose."""
         client = client or self.server
         leader = Leader(client, LeaseName("kube-system", "gpubinder-binder", name), self.clock)
-        post = Post(client, self.log, leader, Policy(), self.clock, self.told, name)
+        post = Post(client, self.log, leader, Policy(), self.clock, self.told, name, self.retention)
         loops = [KindWatcher(client, self.log, kind, name, self.clock, self.told).run() for kind in WATCHED]
         loops += [beat(self.log, name, self.clock), bind(post, self.told)]
         return [asyncio.create_task(loop) for loop in loops]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from eventlog.port import Retention, Snapshot
 from kube.errors import OutcomeUnknown, Unreachable
 from kube.port import MERGE, PLAIN_DELETE, DeleteOptions, Json, ObjectKey, PatchOptions
 from model.resources import GPU_CLAIMS, LEASES, PODS, VIRTUAL_MACHINES, Resource
@@ -250,5 +251,49 @@ def test_term_begins_by_folding_the_whole_log() -> None:
             await asyncio.sleep(5)
             assert life.told.passes[-1].result.blocked == ""
             assert not life.told.passes[-1].result.decisions
+
+    live(story)
+
+
+def test_long_life_is_trimmed_and_a_new_start_begins_from_the_snapshot() -> None:
+    """Retention: what a day has written goes, what is needed stays, and the next process decides the same."""
+
+    async def story(life: Life) -> None:
+        await life.add_node("gpu-1", 2)
+        life.retention = Retention(retain_ms=20 * 60 * 1000)
+        async with life.process():
+            await life.start_vm("a")
+            await life.until(lambda: life.vm_status("a") == "Running")
+            lengths = []
+            for turn in range(12):
+                await life.start_vm(f"turn-{turn}")
+                await asyncio.sleep(300)
+                await life.server.delete(ObjectKey(VIRTUAL_MACHINES, f"turn-{turn}", "default"))
+                await asyncio.sleep(300)
+                lengths.append((await life.log.info()).entries)
+            assert max(lengths[6:]) <= max(lengths[:6]), lengths
+        assert await life.log.has_lost("0-0")
+        async with life.process("again"):
+            await life.start_vm("b")
+            await life.until(lambda: life.vm_status("b") == "Running", limit_s=60)
+        assert life.node_of("a") == life.node_of("b") == "gpu-1"
+
+    live(story)
+
+
+def test_entries_that_went_unread_make_everybody_list_again() -> None:
+    """Case 065: someone trims the stream while no binder reads; the fold would lack what went."""
+
+    async def story(life: Life) -> None:
+        await life.add_node("gpu-1", 2)
+        async with life.process():
+            await life.start_vm("a")
+            await life.until(lambda: life.vm_status("a") == "Running")
+        await life.log.save_snapshot(9, Snapshot("99999999999999-0", b"of another version"))
+        await life.log.trim(Retention(retain_ms=0, max_entries=0), life.clock() + 10**6)
+        async with life.process("again"):
+            await life.start_vm("b")
+            await life.until(lambda: life.vm_status("b") == "Running", limit_s=60)
+            assert any("emptied or replaced" in term for term in life.told.terms)
 
     live(story)
