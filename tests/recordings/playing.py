@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from kube.port import MERGE_STATUS, Client, Json, ObjectKey, WatchType, list_all
+from kube.port import MERGE_STATUS, Client, Json, ObjectKey, Selection, WatchType, list_all
 from model import resources as r
 from model.names import GATE
 from model.resources import Resource
@@ -48,8 +48,8 @@ class Played:
 
     async def pin(self, vm: str, node: str) -> None:
         """Affinity and gate in one merge patch, as R10 words it."""
-        pods = (await list_all(self.client, r.PODS)).items
-        (pod,) = (p for p in pods if p["metadata"]["ownerReferences"][0]["name"] == vm)
+        pods = (await list_all(self.client, r.PODS, Selection("default"))).items
+        (pod,) = (p for p in pods if any(o["name"] == vm for o in p["metadata"].get("ownerReferences", [])))
         required = pod["spec"]["affinity"]["nodeAffinity"][_REQUIRED]
         field_of = {"key": "metadata.name", "operator": "In", "values": [node]}
         for term in required["nodeSelectorTerms"]:
