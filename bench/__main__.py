@@ -10,10 +10,10 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from bench import fold, log, passes
+from bench import fold, log, passes, watching
 from bench.figures import Figure
 
-PARTS = {"log": log.figures, "fold": fold.figures, "pass": passes.figures}
+PARTS = {"log": log.figures, "watch": watching.figures, "fold": fold.figures, "pass": passes.figures}
 
 
 @click.command()

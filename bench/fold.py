@@ -10,6 +10,7 @@ import orjson
 from bench.figures import Figure, best_of
 from binder.core.state import ClusterState, fold_entries
 from eventlog.entries import Entry, EntryType, Fields, StoredEntry, decode_entry, encode_entry
+from kube.port import Json
 from model.kinds import BY_KIND
 from model.lean import lean_object
 from model.pods import Pod
@@ -66,13 +67,18 @@ def _entries() -> list[tuple[str, Fields]]:
     ]
 
 
-def _lean(number: int) -> bytes:
+def pod_body(number: int) -> Json:
+    """A launcher as an API server sends it."""
     spec = gpu_vm(f"vm{number}", {"nvidia.com/gpu": 1})["spec"]["template"]["spec"]
     vmi = {
         "metadata": {"name": f"vm{number}", "namespace": "default", "uid": f"vmi-{number}"},
         "spec": spec,
     }
     pod = launcher_pod(vmi)
-    pod["metadata"] |= {"name": f"p{number}", "uid": f"uid-{number}", "resourceVersion": "5"}
+    pod["metadata"] |= {"name": f"p{number}", "uid": f"uid-{number}", "resourceVersion": str(number + 1)}
+    return pod
+
+
+def _lean(number: int) -> bytes:
     watched = BY_KIND["Pod"]
-    return lean_object(watched.model, watched.prune, pod)
+    return lean_object(watched.model, watched.prune, pod_body(number))

@@ -21,6 +21,7 @@ from gpubinder.feed import feed_file
 from gpubinder.logs import configure, say
 from gpubinder.options import ENVIRONMENT, binding, everything, settings_of, watching
 from gpubinder.settings import LogChoice, Settings
+from gpubinder.status import show_status
 from gpubinder.system import EVERYTHING, Role, running
 from model.crds import all_crds
 
@@ -76,6 +77,15 @@ def watch(source: Path | None, **options: Any) -> None:
 def bind(**options: Any) -> None:
     """Decide and carry out; of several, one is active."""
     _run(options, frozenset({Role.BIND}), may_embed=False)
+
+
+@main.command(context_settings=ENVIRONMENT)
+@binding
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(*, as_json: bool, **options: Any) -> None:
+    """Show classes, nodes, claims, who waits and why, the log and the leader."""
+    configure(options["log_format"])
+    asyncio.run(show_status(settings_of(options, may_embed=False), as_json=as_json))
 
 
 @main.command(context_settings=ENVIRONMENT)

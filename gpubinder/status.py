@@ -1,0 +1,104 @@
+"""`gpubinder status`: what is held, who waits and why, and how the log and the leader are."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from eventlog.errors import LogError
+from eventlog.port import LogInfo
+from gpubinder.errors import CommandError
+from gpubinder.holdings import ClaimLine, NodeHolding, claim_lines, node_holdings, read
+from gpubinder.settings import Settings
+from gpubinder.stores import now_ms, open_cluster, open_log
+from gpubinder.system import LEASE
+from kube.errors import ApiError, NotFound
+from kube.port import Client, ObjectKey
+from model.resources import LEASES
+
+WATCHER_MS = 6_000
+"""A replica that was not heard of for longer is not counted as watching."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """All that is shown."""
+
+    nodes: list[NodeHolding]
+    claims: list[ClaimLine]
+    log: LogInfo
+    watchers: list[str]
+    leader: str
+    epoch: int
+
+
+async def show_status(settings: Settings, *, as_json: bool) -> None:
+    """Print it. Raises CommandError."""
+    async with (
+        open_log(settings.log_choice, settings.cluster, f"status-{secrets.token_hex(3)}") as store,
+        open_cluster(settings.cluster_choice) as client,
+    ):
+        try:
+            scene = await read(client, now_ms())
+            leader, epoch = await _leader(client, settings.lease_namespace)
+            status = Status(
+                node_holdings(scene),
+                claim_lines(scene),
+                await store.log.info(),
+                await store.presence.present(WATCHER_MS),
+                leader,
+                epoch,
+            )
+        except (ApiError, LogError) as error:
+            raise CommandError(" ".join(str(error).split())) from None
+    if as_json:
+        print(orjson.dumps(asdict(status), option=orjson.OPT_INDENT_2).decode())  # noqa: T201
+    else:
+        _print(status, Console(highlight=False))
+
+
+async def _leader(client: Client, namespace: str) -> tuple[str, int]:
+    try:
+        lease = await client.get(ObjectKey(LEASES, LEASE, namespace))
+    except NotFound:
+        return "", -1
+    spec = lease.get("spec") or {}
+    return str(spec.get("holderIdentity") or ""), int(spec.get("leaseTransitions") or 0)
+
+
+def _print(status: Status, console: Console) -> None:
+    console.print(
+        _table("Nodes", ("Node", "Class"), ("GPUs", "Bound", "Raw", "Free"), [
+            (n.node, n.gpu_class, n.allocatable, n.bound, n.raw, n.free) for n in status.nodes
+        ])
+    )  # fmt: skip
+    console.print(
+        _table("Claims", ("Namespace", "Name", "Class", "Phase", "Node", "VM"), ("Units",), [
+            (c.namespace, c.name, c.gpu_class, c.phase, c.node or "-", c.vm or "-", c.units)
+            for c in status.claims
+        ])
+    )  # fmt: skip
+    for claim in status.claims:
+        if claim.reason:
+            line = f"[yellow]waits[/yellow] {claim.namespace}/{claim.name}: {claim.reason}: {claim.message}"
+            console.print(line, soft_wrap=True)
+    log = status.log
+    console.print(f"log      {log.entries} entries, last {log.last_id}, {log.pending} not yet acknowledged")
+    console.print(f"watchers {', '.join(status.watchers) or 'none'}")
+    console.print(f"leader   {status.leader or 'none'}, epoch {status.epoch}")
+
+
+def _table(title: str, left: tuple[str, ...], right: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for name in left:
+        table.add_column(name)
+    for name in right:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    return table
