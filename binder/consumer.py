@@ -23,7 +23,16 @@ from binder.leader import Leader
 from binder.live import list_claims
 from eventlog.entries import EntryType, Stored, Unreadable, id_order
 from eventlog.errors import LogReplaced
-from eventlog.port import START, EventReader, Journal, Retention, Snapshot, Snapshots
+from eventlog.port import (
+    START,
+    EventReader,
+    Journal,
+    Quarantine,
+    Quarantined,
+    Retention,
+    Snapshot,
+    Snapshots,
+)
 from kube.port import Client
 from model.reasons import Reason
 
@@ -39,6 +48,8 @@ RETRY_LIMIT_S = 10.0
 HEARTBEATS_KEPT = 100
 """Entries that decide nothing wait for the next pass to be acknowledged; so many wait for nobody."""
 KEEP = Retention()
+MAX_QUARANTINED = 64 * 1024
+"""Bytes kept of one entry."""
 SNAPSHOT_S = 600.0
 SNAPSHOT_ENTRIES = 20_000
 """A snapshot is due after ten minutes or 20,000 entries: what a start then folds takes no time."""
@@ -62,7 +73,7 @@ class PassObserver(Protocol):
         ...
 
 
-class BinderLog(EventReader, Journal, Snapshots, Protocol):
+class BinderLog(EventReader, Journal, Snapshots, Quarantine, Protocol):
     """The log as the binder uses it."""
 
     async def identity(self) -> str:
@@ -125,7 +136,7 @@ class Term:
         self._unacknowledged += await self.post.log.take_over()
         await self._begin()
         while batch := await self.post.log.read_range(self.position, MAX_BATCH):
-            self._fold(batch)
+            await self._fold(batch)
         await self._pass(entries=0)
         while self.post.leader.is_ours_for(WRITE_TIMEOUT_S):
             entries = await self._drain()
@@ -171,12 +182,12 @@ class Term:
             if not batch:
                 break
             self._unacknowledged += [stored.id for stored in batch]
-            telling += self._fold(batch)
+            telling += await self._fold(batch)
             room -= len(batch)
             wait_s = QUIET_S
         return telling
 
-    def _fold(self, batch: Sequence[Stored]) -> int:
+    async def _fold(self, batch: Sequence[Stored]) -> int:
         """Take in what is after our position; returns how many entries may change a decision."""
         telling = 0
         for stored in batch:
@@ -186,6 +197,9 @@ class Term:
             self._since_snapshot += 1
             if isinstance(stored, Unreadable):
                 self.post.observer.entry_unreadable(stored.id, stored.why)
+                await self.post.log.quarantine(
+                    Quarantined(f"entry {stored.id}", stored.why, _bytes_of(stored))
+                )
                 continue
             was_blocked = bool(self.state.missing_kinds())
             fold_entry(self.state, stored.entry)
@@ -229,6 +243,11 @@ class Term:
 
     def _retry_wait_s(self) -> float:
         return min(RETRY_LIMIT_S, RETRY_FIRST_S * 2.0 ** min(self._failures - 1, 16))
+
+
+def _bytes_of(unreadable: Unreadable) -> bytes:
+    """What stands in the log, as it stands there."""
+    return b"\n".join(name + b" " + value for name, value in unreadable.fields.items())[:MAX_QUARANTINED]
 
 
 def _now_s() -> float:

@@ -10,6 +10,7 @@
 | `:passes` | stream | the journal: intents and outcomes | commit.lua |
 | `:snapshot` | hash | the fold of the log up to `position`, where a binder begins | snapshot.lua |
 | `:epoch` | string | highest leader epoch that has committed | commit.lua |
+| `:quarantine` | stream | what could not be read, and why; the newest thousand | watchers, the binder |
 | `:watchers` | hash | when each watcher replica last showed itself | presence.lua |
 | `:proj:<name>` | hash | an inline read model | commit.lua |
 """
@@ -57,6 +58,11 @@ class Keys:
     def epoch(self) -> str:
         """The highest epoch that has committed."""
         return self._key("epoch")
+
+    @property
+    def quarantine(self) -> str:
+        """What could not be read."""
+        return self._key("quarantine")
 
     @property
     def watchers(self) -> str:

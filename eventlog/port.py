@@ -43,6 +43,22 @@ class Snapshot:
     body: bytes
 
 
+QUARANTINE_LIMIT = 1000
+"""Enough to see a pattern; what is broken by the thousand is broken in one way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """Something that could not be read: what it was, why not, and the bytes that stand in the log.
+
+    Of an object that was refused on its way into the log there are no bytes: they may hold secrets.
+    """
+
+    what: str
+    why: str
+    body: bytes = b""
+
+
 @dataclass(frozen=True, slots=True)
 class Retention:
     """How much of the log is kept behind the newest snapshot, for people and replays."""
@@ -135,7 +151,19 @@ class Snapshots(Protocol):
         ...
 
 
-class Log(EventAppender, EventReader, Journal, Snapshots, Protocol):
+class Quarantine(Protocol):
+    """For what cannot be read: kept for people, bounded, and in nobody's way."""
+
+    async def quarantine(self, item: Quarantined) -> None:
+        """Keep it; beyond `QUARANTINE_LIMIT` the oldest go."""
+        ...
+
+    async def quarantined(self, limit: int) -> list[Quarantined]:
+        """The newest first."""
+        ...
+
+
+class Log(EventAppender, EventReader, Journal, Snapshots, Quarantine, Protocol):
     """All of it: what an adapter implements."""
 
     async def info(self) -> LogInfo:

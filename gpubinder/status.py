@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import secrets
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from eventlog.errors import LogError
-from eventlog.port import LogInfo
+from eventlog.port import LogInfo, Quarantined
 from gpubinder.errors import CommandError
 from gpubinder.holdings import ClaimLine, NodeHolding, claim_lines, node_holdings, read
 from gpubinder.settings import Settings
@@ -21,6 +23,7 @@ from kube.errors import ApiError, NotFound
 from kube.port import Client, ObjectKey
 from model.resources import LEASES
 
+QUARANTINE_SHOWN = 20
 WATCHER_MS = 6_000
 """A replica that was not heard of for longer is not counted as watching."""
 
@@ -33,6 +36,7 @@ class Status:
     claims: list[ClaimLine]
     log: LogInfo
     watchers: list[str]
+    quarantined: list[Quarantined]
     leader: str
     epoch: int
 
@@ -51,13 +55,17 @@ async def show_status(settings: Settings, *, as_json: bool) -> None:
                 claim_lines(scene),
                 await store.log.info(),
                 await store.presence.present(WATCHER_MS),
+                await store.log.quarantined(QUARANTINE_SHOWN),
                 leader,
                 epoch,
             )
         except (ApiError, LogError) as error:
             raise CommandError(" ".join(str(error).split())) from None
     if as_json:
-        print(orjson.dumps(asdict(status), option=orjson.OPT_INDENT_2).decode())  # noqa: T201
+        body = asdict(status)
+        for item in body["quarantined"]:
+            item["body"] = base64.b64encode(item["body"]).decode()
+        print(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode())  # noqa: T201
     else:
         _print(status, Console(highlight=False))
 
@@ -85,8 +93,11 @@ def _print(status: Status, console: Console) -> None:
     )  # fmt: skip
     for claim in status.claims:
         if claim.reason:
-            line = f"[yellow]waits[/yellow] {claim.namespace}/{claim.name}: {claim.reason}: {claim.message}"
+            told = escape(f"{claim.namespace}/{claim.name}: {claim.reason}: {claim.message}")
+            line = f"[yellow]waits[/yellow] {told}"
             console.print(line, soft_wrap=True)
+    for item in status.quarantined:
+        console.print(f"[red]quarantined[/red] {escape(item.what)}: {escape(item.why)}", soft_wrap=True)
     log = status.log
     console.print(f"log      {log.entries} entries, last {log.last_id}, {log.pending} not yet acknowledged")
     console.print(f"watchers {', '.join(status.watchers) or 'none'}")

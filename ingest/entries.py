@@ -11,6 +11,8 @@ from model.kinds import WatchedKind
 from model.lean import Malformed, lean_object
 
 Json = dict[str, Any]
+MAX_BODY = 256 * 1024
+"""A launcher is a few kilobytes lean; what is a hundred times larger is meant to fill the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ def change_entry(kind: WatchedKind, change: EntryType, raw: Json, origin: Origin
     if not isinstance(namespace, str):
         raise Malformed("metadata.namespace must be a string")
     body = b"" if change is EntryType.DELETED else lean_object(kind.model, kind.prune, raw)
+    if len(body) > MAX_BODY:
+        raise Malformed(f"what we read of it is {len(body)} bytes, more than {MAX_BODY}")
     return Entry(
         type=change,
         kind=kind.resource.kind,

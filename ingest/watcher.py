@@ -16,7 +16,7 @@ from typing import Protocol
 
 from eventlog.entries import Entry, EntryType
 from eventlog.errors import LogError, LogReplaced
-from eventlog.port import EventAppender
+from eventlog.port import EventAppender, Quarantine, Quarantined
 from ingest.backoff import Backoff
 from ingest.entries import Origin, change_entry, gone_entry, marker_entry
 from ingest.listing import Listing
@@ -25,6 +25,8 @@ from kube.port import Json, Reader, WatchEvent, WatchType, ends_initial_list
 from model.kinds import WatchedKind
 from model.lean import Malformed
 
+MAX_NAME = 600
+"""Characters of a name in quarantine: a namespace and a name fit."""
 PAGE = 500
 """Objects per page: bounds the memory of a list."""
 STREAM_S = 80
@@ -39,6 +41,10 @@ _CHANGES = {
     WatchType.MODIFIED: EntryType.MODIFIED,
     WatchType.DELETED: EntryType.DELETED,
 }
+
+
+class WatcherLog(EventAppender, Quarantine, Protocol):
+    """The log as a watcher uses it."""
 
 
 class WatchObserver(Protocol):
@@ -62,7 +68,7 @@ class KindWatcher:
     """Watches one kind until it is cancelled."""
 
     client: Reader
-    log: EventAppender
+    log: WatcherLog
     kind: WatchedKind
     name: str
     """Of this watcher replica."""
@@ -131,7 +137,7 @@ class KindWatcher:
 
     async def _append_listed(self, items: list[Json]) -> None:
         self._listing.listed |= {uid for item in items if (uid := _uid_of(item))}
-        await self._append(self._changes(EntryType.ADDED, items))
+        await self._append_read(EntryType.ADDED, items)
 
     async def _end_list(self, version: str) -> None:
         """Tell what has gone, and that the list is complete. Raises LogReplaced for a rewound cluster."""
@@ -184,9 +190,10 @@ class KindWatcher:
 
     async def _append_change(self, event: WatchEvent) -> None:
         if event.type is not WatchType.BOOKMARK:
-            await self._append(self._changes(_CHANGES[event.type], [event.object]))
+            await self._append_read(_CHANGES[event.type], [event.object])
 
-    def _changes(self, change: EntryType, items: Iterable[Json]) -> list[Entry]:
+    async def _append_read(self, change: EntryType, items: Iterable[Json]) -> None:
+        """Append what can be read, and put the rest into quarantine: by name, since it may hold secrets."""
         origin = self._origin()
         entries = []
         for raw in items:
@@ -194,7 +201,9 @@ class KindWatcher:
                 entries.append(change_entry(self.kind, change, raw, origin))
             except Malformed as error:
                 self.observer.object_malformed(self.kind.resource.kind, raw, str(error))
-        return entries
+                what = f"{self.kind.resource.kind} {_name_of(raw)}"
+                await self.log.quarantine(Quarantined(what, str(error)))
+        await self._append(entries)
 
     async def _append(self, entries: list[Entry]) -> None:
         if not entries:
@@ -213,6 +222,11 @@ class KindWatcher:
 def _metadata(raw: Json) -> Json:
     meta = raw.get("metadata")
     return meta if isinstance(meta, dict) else {}
+
+
+def _name_of(raw: Json) -> str:
+    meta = _metadata(raw)
+    return f"{meta.get('namespace') or ''}/{meta.get('name')}"[:MAX_NAME].lstrip("/")
 
 
 def _uid_of(raw: Json) -> str:

@@ -20,7 +20,7 @@ from eventlog.entries import (
     is_newer,
 )
 from eventlog.errors import Fenced, LogReplaced
-from eventlog.port import LogInfo, Retention, Seen, Snapshot
+from eventlog.port import QUARANTINE_LIMIT, LogInfo, Quarantined, Retention, Seen, Snapshot
 
 
 @dataclass(slots=True)
@@ -47,6 +47,7 @@ class MemoryLog:
     _delivered: int = 0
     _pending: dict[str, None] = field(default_factory=dict)
     _cluster_uid: str = ""
+    _quarantine: list[Quarantined] = field(default_factory=list)
     _snapshot: Snapshot | None = None
     _removed: int = 0
     _last_id: tuple[int, int] = (0, 0)
@@ -153,6 +154,14 @@ class MemoryLog:
             return all(entry_id != after_id for entry_id, _ in self._events)
         return self._removed > 0
 
+    async def quarantine(self, item: Quarantined) -> None:
+        """See Quarantine."""
+        self._quarantine = [item, *self._quarantine[: QUARANTINE_LIMIT - 1]]
+
+    async def quarantined(self, limit: int) -> list[Quarantined]:
+        """See Quarantine."""
+        return self._quarantine[:limit]
+
     async def info(self) -> LogInfo:
         """See Log."""
         waiting = len(self._events) - self._delivered + len(self._pending)
@@ -163,6 +172,11 @@ class MemoryLog:
         """See Log."""
         self._cluster_uid = self._cluster_uid or uid
         return self._cluster_uid
+
+    def plant(self, fields: Fields) -> None:
+        """Put an entry of any shape into the log, as a newer or a broken writer would."""
+        self._events.append((self._next_id(), fields))
+        self._news.set()
 
     def flush(self) -> None:
         """Lose everything, as an emptied Redis does."""

@@ -18,7 +18,7 @@ from eventlog.adapters.redis_trimmer import RedisTrimmer
 from eventlog.entries import CHANGES, Entry, EntryType, Stored, decode_entry, encode_entry, id_order
 from eventlog.errors import Fenced, LogReplaced
 from eventlog.keys import GROUP, Keys
-from eventlog.port import LogInfo, Retention, Seen, Snapshot
+from eventlog.port import QUARANTINE_LIMIT, LogInfo, Quarantined, Retention, Seen, Snapshot
 from model.kinds import BY_KIND
 
 PIPELINE = 200
@@ -174,6 +174,18 @@ class RedisLog:
     async def has_lost(self, after_id: str) -> bool:
         """See Snapshots."""
         return await self._trimmer.has_lost(after_id)
+
+    async def quarantine(self, item: Quarantined) -> None:
+        """See Quarantine."""
+        fields: Any = {"what": item.what, "why": item.why, "body": item.body}
+        with translated(self._address):
+            await self._redis.xadd(self._keys.quarantine, fields, maxlen=QUARANTINE_LIMIT, approximate=False)
+
+    async def quarantined(self, limit: int) -> list[Quarantined]:
+        """See Quarantine."""
+        with translated(self._address):
+            found: Any = await self._redis.xrevrange(self._keys.quarantine, count=limit)
+        return [Quarantined(_text(f[b"what"]), _text(f[b"why"]), f[b"body"]) for _, f in found]
 
     async def info(self) -> LogInfo:
         """See Log."""

@@ -6,7 +6,7 @@ import pytest
 
 from eventlog.entries import Entry, EntryType, StoredEntry
 from eventlog.errors import Fenced, LogReplaced
-from eventlog.port import START, Log, Retention, Snapshot
+from eventlog.port import QUARANTINE_LIMIT, START, Log, Quarantined, Retention, Snapshot
 from tests.eventlog.conftest import now_ms
 
 pytestmark = pytest.mark.enable_socket
@@ -225,3 +225,11 @@ async def test_reader_notices_entries_that_went_unread_or_a_log_that_lost_its_en
     assert await log.has_lost(ids[1])
     assert not await log.has_lost(ids[3])
     assert await log.has_lost("99999999999999-0")
+
+
+async def test_quarantine_keeps_the_newest_and_is_bounded(log: Log) -> None:
+    for number in range(QUARANTINE_LIMIT + 5):
+        await log.quarantine(Quarantined(f"entry {number}", "no JSON", b"\xff\x00"))
+    newest = await log.quarantined(2)
+    assert newest[0] == Quarantined(f"entry {QUARANTINE_LIMIT + 4}", "no JSON", b"\xff\x00")
+    assert len(await log.quarantined(10 * QUARANTINE_LIMIT)) == QUARANTINE_LIMIT

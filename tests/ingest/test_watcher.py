@@ -234,6 +234,9 @@ def test_object_that_cannot_be_read_is_reported_and_the_rest_goes_on() -> None:
         assert [name for change, name in await scene.changes() if change == "ADDED"] == ["fine"]
         assert len(scene.seen.malformed) == 1
         assert scene.seen.malformed[0].startswith("spec: ")
+        (item,) = await scene.log.quarantined(10)
+        assert item.what == "VirtualMachine default/broken"
+        assert (item.why.startswith("spec: "), item.body) == (True, b"")
 
     play(story)
 
@@ -296,3 +299,18 @@ def _pod(name: str) -> Json:
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"containers": [{"name": "c", "image": "x"}]},
     }
+
+
+def test_object_that_would_fill_the_log_is_kept_out() -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.kinds.add(VIRTUAL_MACHINES)
+        huge = gpu_vm("huge", {})
+        huge["metadata"]["labels"] = {f"label-{number}": "x" * 60 for number in range(6000)}
+        await scene.server.create(VIRTUAL_MACHINES, huge)
+        scene.watch("VirtualMachine")
+        await asyncio.sleep(1)
+        assert await scene.changes() == [("SYNCED", "")]
+        (item,) = await scene.log.quarantined(10)
+        assert "more than 262144" in item.why
+
+    play(story)

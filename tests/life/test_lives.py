@@ -297,3 +297,17 @@ def test_entries_that_went_unread_make_everybody_list_again() -> None:
             assert any("emptied or replaced" in term for term in life.told.terms)
 
     live(story)
+
+
+def test_entry_that_nobody_can_read_is_quarantined_with_its_bytes_and_stops_nothing() -> None:
+    async def story(life: Life) -> None:
+        await life.add_node("gpu-1", 1)
+        async with life.process():
+            await life.until(lambda: bool(life.told.passes) and not life.told.passes[-1].result.blocked)
+            life.log.plant({b"v": b"99", b"t": b"ADDED"})
+            await life.start_vm("a")
+            await life.until(lambda: life.vm_status("a") == "Running")
+        (item,) = await life.log.quarantined(10)
+        assert (item.body, "newer than" in item.why) == (b"v 99\nt ADDED", True)
+
+    live(story)
