@@ -1,8 +1,8 @@
 """No secret enters the log: which strings of a real object do, each named, and a grep of all of Redis.
 
 A secret is planted into every string of every recorded object, one after the other. What comes out on the
-other side must be a path of this list: names, selectors, taints, amounts, phases, times. Nothing that a tenant
-would put a secret into: no env, command, argument, image, message, annotation, volume content, cloud-init.
+other side must be a path of this list: names, selectors, taints, amounts, phases, times. Nothing that a
+tenant would put a secret into: no env, command, argument, image, message, annotation, volume, cloud-init.
 """
 
 from __future__ import annotations
