@@ -4,53 +4,39 @@
 --       2 :identity     string, the identity of the log
 --       3 :seen:<kind>  hash, uid -> version digest namespace name state, separated by \31; state is L(iving) or D(eleted)
 --       4 :tombs:<kind> zset of deleted uids by the time (ms) after which no laggard can speak of them any more
--- ARGV  1 identity that the caller listed for  2 lifetime of a tombstone (ms)
---       3 id of the last entry that the caller appended, or empty
+-- ARGV  1 identity that the caller listed for  2 now (ms)  3 lifetime of a tombstone (ms)
 --       then twelve per entry:
 --       what: 'c'hange, 'd'elete or 'm'ark (an entry about no object: always appended); digest of the lean object;
 --       and the values of v t k ns n u rv w ts o
--- Returns for each entry 1 when it was appended, 0 when it is known, older, or leaves the lean object as it was;
--- then the id of the last entry appended, or empty.
--- Nothing is appended on error: REPLACED when the log is not the one that the caller listed for; LOST when it has
--- lost the caller's last entry, as after a failover to a replica that lagged.
+-- Returns for each entry 1 when it was appended, 0 when it is known, older, or leaves the lean object as it was.
+-- Error REPLACED when the log is not the one the caller listed for; nothing is appended then.
 --
 -- resourceVersions are decimal numbers of any length: the longer is the newer, then the later in text.
--- Tombstones go by the server's clock: no caller's wrong one ends them early.
-local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
-if redis.call('GET', KEYS[2]) ~= ARGV[1] or groups.err or #groups == 0 then
-  return redis.error_reply('REPLACED the log has another identity, or its stream has gone')
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then
+  return redis.error_reply('REPLACED the log has another identity')
 end
-if ARGV[3] ~= '' and #redis.call('XRANGE', KEYS[1], ARGV[3], ARGV[3]) == 0
-  and #redis.call('XRANGE', KEYS[1], '-', ARGV[3], 'COUNT', 1) == 1 then
-  return redis.error_reply('LOST entry ' .. ARGV[3])
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local appended, last_id = {}, ''
+local now, appended = ARGV[2], {}
 for i = 4, #ARGV, 12 do
   local what, digest, ns, name, uid, version = ARGV[i], ARGV[i + 1], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7], ARGV[i + 8]
   local fresh = true
   if what ~= 'm' then
     local old = redis.call('HGET', KEYS[3], uid)
-    local old_version, old_digest, state
-    if old then
-      old_version, old_digest, state = string.match(old, '^([^\31]*)\31([^\31]*)\31[^\31]*\31[^\31]*\31(.)$')
-    end
     local deleted = what == 'd'
     local known = false
     fresh = not deleted
-    if old_version then
+    if old then
+      local old_version, old_digest, state = string.match(old, '^([^\31]*)\31([^\31]*)\31[^\31]*\31[^\31]*\31(.)$')
       local newer = #version > #old_version or (#version == #old_version and version > old_version)
       known = state == 'D' or not newer
       fresh = not known and (deleted or old_digest ~= digest)
     end
     if not known then
       redis.call('HSET', KEYS[3], uid, table.concat({version, digest, ns, name, deleted and 'D' or 'L'}, '\31'))
-      if deleted then redis.call('ZADD', KEYS[4], now + ARGV[2], uid) end
+      if deleted then redis.call('ZADD', KEYS[4], now + ARGV[3], uid) end
     end
   end
   if fresh then
-    last_id = redis.call('XADD', KEYS[1], '*', 'v', ARGV[i + 2], 't', ARGV[i + 3], 'k', ARGV[i + 4], 'ns', ns, 'n', name,
+    redis.call('XADD', KEYS[1], '*', 'v', ARGV[i + 2], 't', ARGV[i + 3], 'k', ARGV[i + 4], 'ns', ns, 'n', name,
       'u', uid, 'rv', version, 'w', ARGV[i + 9], 'ts', ARGV[i + 10], 'o', ARGV[i + 11])
   end
   appended[#appended + 1] = fresh and 1 or 0
@@ -59,5 +45,4 @@ for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now, 'LIMIT',
   redis.call('HDEL', KEYS[3], gone)
   redis.call('ZREM', KEYS[4], gone)
 end
-appended[#appended + 1] = last_id
 return appended
