@@ -3,6 +3,7 @@
 LogError
 ├── LogUnavailable   it cannot be reached or answers with a passing fault: try again
 ├── LogRefused       it must not be used as it is set up: wrong version, password, eviction, rights
+├── EntriesMissed    entries were handed out that this reader has not seen: begin again from a known place
 ├── LogReplaced      it is not the log that was listed or read for: list again, start cold
 └── Fenced           a later leader has committed: stop
 """
@@ -27,6 +28,15 @@ class LogReplaced(LogError):
 
     def __init__(self) -> None:
         super().__init__("the log was emptied or replaced")
+
+
+class EntriesMissed(LogError):
+    """Entries were handed out and did not reach this reader: an answer got lost, or another one reads."""
+
+    def __init__(self, ours: str, theirs: str) -> None:
+        super().__init__(f"entries after {ours} up to {theirs} were handed out and did not arrive")
+        self.ours = ours
+        self.theirs = theirs
 
 
 class Fenced(LogError):

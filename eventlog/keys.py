@@ -2,9 +2,9 @@
 
 | key | type | what | written by |
 | --- | --- | --- | --- |
-| `:events` | stream | what watchers saw; consumer group `binder` | append_once.lua |
+| `:events` | stream | what watchers saw; made with its consumer group `binder` | begin.lua, append_once.lua |
 | `:cluster` | string | uid of the cluster's kube-system namespace: whose log this is | the first process |
-| `:identity` | string | random, made with the log; another one means another log | watchers, the binder |
+| `:identity` | string | random, made with the log; another one means another log | begin.lua |
 | `:seen:<kind>` | hash | last resourceVersion and digest by uid, for append-once | append_once.lua |
 | `:tombs:<kind>` | zset | deleted uids, until laggards have passed | append_once.lua |
 | `:passes` | stream | the journal: intents and outcomes | commit.lua |

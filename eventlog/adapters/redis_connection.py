@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 from redis import exceptions as errors
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
-from eventlog.errors import Fenced, LogRefused, LogReplaced, LogUnavailable
+from eventlog.errors import EntriesMissed, Fenced, LogError, LogRefused, LogReplaced, LogUnavailable
 
 OLDEST = (7, 0)
 """Redis 7.0: XAUTOCLAIM reports deleted entries."""
 TIMEOUT_S = 10.0
 """How long a connection or an answer may take."""
+
+
+class EndLost(LogError):
+    """The server no longer holds what it had acknowledged to us."""
 
 
 def address_of(url: str) -> str:
@@ -29,9 +35,18 @@ def address_of(url: str) -> str:
 
 
 def open_redis(url: str) -> Redis:
-    """A client; makes no request. Raises LogRefused for a URL that is none."""
+    """A client; makes no request. Raises LogRefused for a URL that is none.
+
+    It repeats nothing by itself: an intent would be written twice, and entries whose delivery got lost would
+    be passed over by the next read. Who calls knows what to do about LogUnavailable.
+    """
     try:
-        return Redis.from_url(url, socket_timeout=TIMEOUT_S + 10, socket_connect_timeout=TIMEOUT_S)
+        return Redis.from_url(
+            url,
+            socket_timeout=TIMEOUT_S + 10,
+            socket_connect_timeout=TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),
+        )
     except ValueError as error:
         raise LogRefused(
             f"--redis {address_of(url)}: {error}; write redis://HOST:PORT or unix://PATH"
@@ -53,6 +68,11 @@ async def check_server(redis: Redis, address: str) -> None:
         )
 
 
+def text_of(value: Any) -> str:
+    """An answer as text; empty for none."""
+    return value.decode() if isinstance(value, bytes) else str(value or "")
+
+
 @contextmanager
 def translated(address: str) -> Iterator[None]:
     """Turn the library's errors into the log's."""
@@ -62,8 +82,6 @@ def translated(address: str) -> Iterator[None]:
         raise LogRefused(
             f"Redis at {address} does not let us in: {error}; give user and password as redis://USER:PASSWORD@HOST"
         ) from None
-    except errors.NoPermissionError as error:
-        raise LogRefused(f"Redis at {address} forbids a command: {error}; see the ACL in the docs") from None
     except errors.ResponseError as error:
         raise _meaning(error, address) from None
     except (errors.ConnectionError, errors.TimeoutError, OSError) as error:
@@ -72,17 +90,26 @@ def translated(address: str) -> Iterator[None]:
 
 def _meaning(error: errors.ResponseError, address: str) -> Exception:
     # The library puts the failed command, arguments and all, in front of what a pipeline was answered.
-    text = str(error).rpartition("caused error: ")[2]
-    if "REPLACED" in text or text.startswith(("NOGROUP", "UNBLOCKED")):
-        return LogReplaced()
-    if fenced := re.search(r"FENCED (\d+)", text):
-        return Fenced(-1, int(fenced[1]))
-    if text.startswith("NOAUTH") or "without any password" in text:
-        return LogRefused(f"Redis at {address} asks for a password: give it as redis://:PASSWORD@HOST")
-    if "unknown command" in text.lower():
-        return LogRefused(
-            f"Redis at {address} lacks a command ({text}); gpubinder needs version 7.0 or newer: upgrade it"
-        )
-    if text.startswith("NOPERM"):
-        return LogRefused(f"Redis at {address} forbids a command: {text}; see the ACL in the docs")
-    return LogUnavailable(f"Redis at {address} answers: {text}")
+    text = str(error).rpartition("caused error: ")[2].strip("(\"',)")
+    match text.split(" ", 2):
+        case ["REPLACED" | "NOGROUP" | "UNBLOCKED", *_] | ["no", "such", "key"]:
+            meaning: LogError = LogReplaced()
+        case ["MISSED", place, *_]:
+            meaning = EntriesMissed("", place)
+        case ["LOST", *_]:
+            meaning = EndLost()
+        case ["FENCED", epoch, *_]:
+            meaning = Fenced(-1, int(epoch))
+        case _ if isinstance(error, errors.NoPermissionError) or "NOPERM" in text or "ACL failure" in text:
+            meaning = LogRefused(
+                f"Redis at {address} forbids a command: {text}; see docs/redis.md for the ACL"
+            )
+        case _ if text.startswith("NOAUTH") or "without any password" in text:
+            meaning = LogRefused(f"Redis at {address} asks for a password: give it as redis://:PASSWORD@HOST")
+        case _ if "unknown command" in text.lower():
+            meaning = LogRefused(
+                f"Redis at {address} lacks a command ({text}); gpubinder needs 7.0 or newer: upgrade it"
+            )
+        case _:
+            meaning = LogUnavailable(f"Redis at {address} answers: {text}")
+    return meaning

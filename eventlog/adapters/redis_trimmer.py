@@ -8,7 +8,7 @@ from typing import Any
 from redis import exceptions as redis_errors
 from redis.asyncio import Redis
 
-from eventlog.adapters.redis_connection import translated
+from eventlog.adapters.redis_connection import text_of, translated
 from eventlog.entries import id_order
 from eventlog.keys import GROUP, Keys
 from eventlog.port import Retention
@@ -52,10 +52,12 @@ class RedisTrimmer:
             return None
         try:
             pending: Any = await self.redis.xpending(self.keys.events, GROUP)
-        except redis_errors.ResponseError:
+        except redis_errors.ResponseError as error:
+            if not str(error).startswith("NOGROUP"):
+                raise
             return None
         oldest = pending["min"] if pending["pending"] else position
-        return min(id_order(_text(position)), id_order(_text(oldest)))
+        return min(id_order(text_of(position)), id_order(text_of(oldest)))
 
     async def _trim_stream(
         self, key: str, retention: Retention, now_ms: int, kept_from: tuple[int, int] | None
@@ -64,11 +66,7 @@ class RedisTrimmer:
         surplus = min(SURPLUS, await self.redis.xlen(key) - max(1, retention.max_entries))
         if surplus > 0:
             oldest: Any = await self.redis.xrange(key, "-", "+", count=surplus + 1)
-            cut = max(cut, id_order(_text(oldest[-1][0])))
+            cut = max(cut, id_order(text_of(oldest[-1][0])))
         if kept_from is not None:
             cut = min(cut, kept_from)
         return int(await self.redis.xtrim(key, minid=f"{cut[0]}-{cut[1]}", approximate=False))
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value or "0-0")
