@@ -6,6 +6,9 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_MAX_DIGITS = 9
+"""No list is longer; larger texts cost time before they are refused."""
+
 
 class PatchFailed(Exception):
     """A JSON patch that cannot be applied: a failed test, or a path that is not there."""
@@ -25,7 +28,10 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
-    """The target after the operations, in order; raises PatchFailed."""
+    """The target after the operations, in order; raises PatchFailed.
+
+    Against RFC 6902, the API server's library takes negative indices, and tests what is not there as null.
+    """
     document = copy.deepcopy(target)
     for operation in operations:
         document = _apply(document, operation)
@@ -49,7 +55,7 @@ def _apply(document: Any, operation: Mapping[str, Any]) -> Any:
             value = copy.deepcopy(_find(document, _tokens(str(operation.get("from", "")))))
             return _add(document, path, value)
         case "test":
-            if _find(document, path) != operation.get("value"):
+            if _found(document, path) != operation.get("value"):
                 raise PatchFailed(f"testing value {operation.get('path')} failed")
         case unknown:
             raise PatchFailed(f"unknown operation {unknown!r}")
@@ -74,6 +80,12 @@ def _find(document: Any, path: Sequence[str]) -> Any:
     for token in path:
         document = _child(document, token)
     return document
+
+
+def _found(document: Any, path: Sequence[str]) -> Any:
+    """What is there, or None where only the last member is missing."""
+    parent = _find(document, path[:-1]) if path else document
+    return parent.get(path[-1]) if path and isinstance(parent, dict) else _find(document, path)
 
 
 def _child(parent: Any, token: str) -> Any:
@@ -106,6 +118,10 @@ def _remove(document: Any, path: Sequence[str]) -> None:
 
 
 def _index(items: Sequence[Any], token: str, *, at_end: bool = False) -> int:
-    if not token.isascii() or not token.isdigit() or int(token) >= len(items) + at_end:
+    digits, count = token.removeprefix("-"), len(items) + at_end
+    if not digits.isascii() or not digits.isdigit() or len(digits) > _MAX_DIGITS:
+        raise PatchFailed(f"index {token!r} is no number")
+    index = int(token)
+    if not -count <= index < count:
         raise PatchFailed(f"index {token!r} is out of range")
-    return int(token)
+    return index + count if index < 0 else index

@@ -1,13 +1,17 @@
-"""What a CRD's structural schema makes of an object: unknown fields pruned, wrong ones named.
+"""What a CRD's structural schema makes of an object: unknown fields pruned, defaults set, wrong values named.
 
-Knows the CEL rules that our own CRDs use, and refuses a CRD with any other: nothing goes unchecked unnoticed.
+Knows the keywords and CEL rules that our own CRDs use, and refuses a CRD with any other: nothing goes
+unchecked unnoticed.
 """
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import orjson
 
 Schema = dict[str, Any]
 _NOTHING = object()
@@ -18,42 +22,67 @@ RULES: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def unknown_rules(schema: Schema) -> list[str]:
-    """CEL rules of the schema that are not known here."""
-    own = [r["rule"] for r in schema.get("x-kubernetes-validations", []) if r["rule"] not in RULES]
-    return own + [rule for child in _children(schema) for rule in unknown_rules(child)]
+_KEYWORDS = (
+    *("type", "description", "title", "example", "default", "nullable", "enum", "pattern", "format"),
+    *("required", "properties", "items", "additionalProperties", "minimum", "maximum"),
+    *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
+    *("x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"),
+)
+_FORMATS = ("int32", "int64", "")
 
 
-def prune(schema: Schema, value: Any) -> Any:
-    """The value without what the schema does not name; nulls of fields that are not nullable are dropped."""
+def unknown_parts(schema: Schema) -> list[str]:
+    """Keywords, formats and CEL rules of the schema that are not known here."""
+    own = [f"the keyword {name!r}" for name in schema if name not in _KEYWORDS]
+    if schema.get("format", "") not in _FORMATS:
+        own.append(f"the format {schema['format']!r}")
+    rules = [one["rule"] for one in schema.get("x-kubernetes-validations", [])]
+    own += [f"the CEL rule {rule!r}" for rule in rules if rule not in RULES]
+    return own + [part for child in _children(schema) for part in unknown_parts(child)]
+
+
+def shaped(schema: Schema, value: Any) -> Any:
+    """The value as it is stored: unknown fields and forbidden nulls dropped, defaults set, 3.0 made 3."""
+    if isinstance(value, float) and schema.get("type") == "integer" and value.is_integer():
+        return int(value)
     if isinstance(value, list) and "items" in schema:
-        return [prune(schema["items"], item) for item in value]
+        return [shaped(schema["items"], item) for item in value]
     if not isinstance(value, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
         return value
     if isinstance(schema.get("additionalProperties"), dict):
-        return {key: prune(schema["additionalProperties"], item) for key, item in value.items()}
+        return {key: shaped(schema["additionalProperties"], item) for key, item in value.items()}
     properties = schema.get("properties")
     if properties is None:
-        return value
-    return {
-        key: prune(properties[key], item)
+        return {} if schema.get("type") == "object" else value
+    kept = {
+        key: item
         for key, item in value.items()
         if key in properties and (item is not None or properties[key].get("nullable"))
     }
+    absent = {
+        name: copy.deepcopy(child["default"])
+        for name, child in properties.items()
+        if "default" in child and name not in kept
+    }
+    return {key: shaped(properties[key], item) for key, item in (kept | absent).items()}
 
 
 def faults(schema: Schema, value: Any, old: Any = _NOTHING, path: str = "") -> Iterator[str]:
-    """What is wrong with the value, one line each, as the API server words it."""
-    if value is None and schema.get("nullable"):
+    """What is wrong with the value, one line each; what has not changed passes (ratcheting)."""
+    if (value is None and schema.get("nullable")) or (old is not _NOTHING and value == old):
         return
     wrong = _type_fault(schema, value)
     if wrong:
-        yield f"{path}: {wrong}"
+        yield f'{path}: Invalid value: "{_type_name(value)}": {path} in body {wrong}'
         return
-    yield from (f"{path}: Invalid value: {_show(value)}: {text}" for text in _bound_faults(schema, value))
+    if "enum" in schema and value not in schema["enum"]:
+        supported = ", ".join(_show(word) for word in schema["enum"])
+        yield f"{path}: Unsupported value: {_show(value)}: supported values: {supported}"
+    for text in _bound_faults(schema, value):
+        yield f"{path}: Invalid value: {_show(value)}: {path} in body {text}"
     for rule in schema.get("x-kubernetes-validations", []):
         if not RULES[rule["rule"]](value, old):
-            yield f"{path}: Invalid value: {rule.get('message', rule['rule'])}"
+            yield f"{path}: Invalid value: {_show(value)}: {rule.get('message', rule['rule'])}"
     if isinstance(value, dict):
         yield from _field_faults(schema, value, old if isinstance(old, dict) else {}, path)
     if isinstance(value, list) and "items" in schema:
@@ -85,12 +114,10 @@ def _type_fault(schema: Schema, value: Any) -> str:
         "integer": is_number and float(value).is_integer() and abs(value) < 2**63,
         "number": is_number,
     }
-    return "" if fits[expected] else f"Invalid value: {_show(value)}: must be of type {expected}"
+    return "" if fits[expected] else f'must be of type {expected}: "{_type_name(value)}"'
 
 
 def _bound_faults(schema: Schema, value: Any) -> Iterator[str]:
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"Unsupported value: supported values: {schema['enum']}"
     if isinstance(value, int | float) and not isinstance(value, bool):
         if "minimum" in schema and value < schema["minimum"]:
             yield f"should be greater than or equal to {schema['minimum']}"
@@ -119,5 +146,10 @@ def _children(schema: Schema) -> list[Schema]:
     return children
 
 
+def _type_name(value: Any) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
 def _show(value: Any) -> str:
-    return f"{value!r:.60}" if isinstance(value, str) else f"{value!s:.60}"
+    return orjson.dumps(value).decode()[:200]

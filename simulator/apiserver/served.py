@@ -10,7 +10,7 @@ from kube.errors import NotFound
 from kube.port import Json
 from model import resources as r
 from model.resources import Resource
-from simulator.apiserver.schemas import Schema, faults, prune, unknown_rules
+from simulator.apiserver.schemas import Schema, faults, shaped, unknown_parts
 
 MIGRATIONS = Resource(
     "kubevirt.io", "v1", "virtualmachineinstancemigrations", "VirtualMachineInstanceMigration"
@@ -39,11 +39,11 @@ class Served:
     is_custom: bool = False
     schema: Schema | None = None
 
-    def prune(self, obj: Json) -> Json:
-        """The object without unknown fields; metadata is not the schema's business."""
+    def shaped(self, obj: Json) -> Json:
+        """The object without unknown fields and with defaults; metadata is not the schema's business."""
         if self.schema is None:
             return obj
-        kept: Json = prune(self.schema, {k: v for k, v in obj.items() if k != "metadata"})
+        kept: Json = shaped(self.schema, {k: v for k, v in obj.items() if k != "metadata"})
         return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": obj["metadata"]} | kept
 
     def faults(self, obj: Json, old: Json | None = None) -> Iterator[str]:
@@ -63,7 +63,7 @@ class ServedKinds:
     def of(self, resource: Resource) -> Served:
         """The served kind; raises NotFound as the server words it."""
         served = self.by_name.get(resource.full_name)
-        if served is None:
+        if served is None or served.resource.version != resource.version:
             message = "the server could not find the requested resource"
             raise NotFound(resource.full_name, message, 404, "NotFound")
         return served
@@ -74,16 +74,17 @@ class ServedKinds:
             self.by_name[resource.full_name] = Served(resource, is_custom=True)
 
     def install(self, crd: Json) -> None:
-        """Serve the storage version of a CRD. Raises ValueError for a rule that is not known here."""
+        """Serve the storage version of a CRD. Raises ValueError for a schema with parts not known here."""
         served = _served_by(crd)
-        unknown = unknown_rules(served.schema or {})
+        unknown = unknown_parts(served.schema or {})
         if unknown:
-            raise ValueError(f"the simulator does not know the CEL rule {unknown[0]!r}")
+            raise ValueError(f"the simulator does not know {unknown[0]}")
         self.by_name[served.resource.full_name] = served
 
-    def uninstall(self, crd: Json) -> None:
-        """Serve it no more."""
-        self.by_name.pop(str(crd["metadata"]["name"]), None)
+    def uninstall(self, crd: Json) -> Resource | None:
+        """Serve it no more; returns what it was."""
+        served = self.by_name.pop(str(crd["metadata"]["name"]), None)
+        return None if served is None else served.resource
 
     def in_group(self, group: str, version: str) -> list[Resource]:
         """The kinds of one API group and version."""

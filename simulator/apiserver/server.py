@@ -7,21 +7,12 @@ Deterministic: uids and generated names come from a seeded generator, time from 
 from __future__ import annotations
 
 import random
-import re
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kube.errors import (
-    AlreadyExists,
-    BadRequest,
-    Conflict,
-    Forbidden,
-    Gone,
-    Invalid,
-    NotFound,
-)
+from kube.errors import Forbidden
 from kube.port import (
     ALL,
     MERGE,
@@ -32,33 +23,27 @@ from kube.port import (
     Page,
     PatchOptions,
     PatchType,
-    Propagation,
     Selection,
     WatchEvent,
 )
 from model import resources as r
 from model.instants import rfc3339
 from model.resources import Resource
-from simulator.apiserver import object_rules, pod_rules, writes
+from simulator.apiserver import deletion, object_rules, refusals, writes
+from simulator.apiserver.admission import Mutator, Operation, Request, Validator
+from simulator.apiserver.kind_shapes import decoded_object
+from simulator.apiserver.paging import Pages
 from simulator.apiserver.patches import PatchFailed, json_patch, merge_patch
 from simulator.apiserver.selectors import matcher
-from simulator.apiserver.served import ServedKinds
+from simulator.apiserver.served import Served, ServedKinds
+from simulator.apiserver.shapes import Misfit
 from simulator.apiserver.store import Key, Store, copied, key_of
 from simulator.apiserver.watch import follow, stream_list
 
-Mutator = Callable[[Resource, Json], Json | None]
-"""An admission hook on creation: the changed object, or None."""
-
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_PROPAGATION_FINALIZERS: dict[Propagation | None, str] = {
-    Propagation.FOREGROUND: "foregroundDeletion",
-    Propagation.ORPHAN: "orphan",
-}
-_TOKEN = re.compile(r"\d+-[0-9a-f]{8}")
-_MAX_NAME = 253
-_PAGES_KEPT = 64
-"""Lists that are under way; the oldest expires first."""
+"""Kubernetes' own: no vowels, so that no words come out."""
+_TAIL = 5
+_MAX_PREFIX = 58
 
 
 @dataclass(slots=True)
@@ -70,14 +55,16 @@ class ApiServer:
     store: Store = field(default_factory=Store)
     kinds: ServedKinds = field(default_factory=ServedKinds)
     mutators: list[Mutator] = field(default_factory=list)
+    validators: list[Validator] = field(default_factory=list)
     streams_lists: bool = True
     """Whether a watch may begin with a streamed list, as on servers since 1.32."""
     _rng: random.Random = field(init=False)
-    _pages: dict[str, tuple[str, list[Json]]] = field(default_factory=dict)
+    _pages: Pages = field(init=False)
 
     def __post_init__(self) -> None:
         """Seed the names, and begin with the namespaces that every cluster has."""
         self._rng = random.Random(self.seed)  # noqa: S311 - repeatable on purpose
+        self._pages = Pages(self.store)
         for name in ("default", "kube-system", "kube-node-lease"):
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             self._create(r.NAMESPACES, namespace)
@@ -89,39 +76,35 @@ class ApiServer:
     async def list_page(
         self, resource: Resource, selection: Selection = ALL, *, limit: int = 500, continue_token: str = ""
     ) -> Page:
-        """See Reader; later pages come from the first one's moment."""
+        """See Reader; later pages come from the first one's moment. A limit of 0 is none."""
         self.kinds.of(resource)
+        matches = matcher(resource, selection)
         if continue_token:
-            if not _TOKEN.fullmatch(continue_token):
-                text = "continue key is not valid: the token is none of this server's"
-                raise BadRequest(resource.full_name, text, 400, "BadRequest")
-            if continue_token not in self._pages:
-                text = "The provided continue parameter is too old to display a consistent list result."
-                raise Gone(resource.full_name, text, 410, "Expired")
-            version, rest = self._pages.pop(continue_token)
-        else:
-            matches = matcher(selection)
-            version = str(self.store.revision)
-            rest = [obj for obj in self.store.scan(resource) if matches(obj)]
-        items, rest = (rest[:limit], rest[limit:]) if limit else (rest, [])
-        return Page([copied(obj) for obj in items], version, self._keep(version, rest) if rest else "")
+            return self._pages.later(resource, matches, limit, continue_token)
+        return self._pages.first(resource, matches, limit)
 
     async def watch(
         self, resource: Resource, selection: Selection = ALL, *, resource_version: str, timeout_s: int = 300
     ) -> AsyncGenerator[WatchEvent, None]:
-        """See Reader."""
-        self.kinds.of(resource)
-        if not resource_version:
-            if not self.streams_lists:
-                text = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless enabled"
-                raise Invalid(f"watch of {resource.full_name}", text, 422, "Invalid")
-            async for event in stream_list(self.store, resource, matcher(selection), timeout_s):
-                yield event
-            return
-        if not resource_version.isdigit():
-            raise BadRequest(resource.full_name, f"Invalid resource version {resource_version!r}", 400)
-        async for event in follow(self.store, resource, matcher(selection), int(resource_version), timeout_s):
+        """See Reader; version 0 streams what there is, without a mark at its end."""
+        self.check_watch(resource, selection, resource_version)
+        matches = matcher(resource, selection)
+        if resource_version in ("", "0"):
+            events = stream_list(self.store, resource, matches, timeout_s, marks_end=not resource_version)
+        else:
+            events = follow(self.store, resource, matches, int(resource_version), timeout_s)
+        async for event in events:
             yield event
+
+    def check_watch(self, resource: Resource, selection: Selection, resource_version: str) -> None:
+        """Raise what a watch is refused with before it begins."""
+        self.kinds.of(resource)
+        matcher(resource, selection)
+        if not resource_version and not self.streams_lists:
+            text = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless enabled"
+            raise refusals.invalid(ObjectKey(resource, ""), [text])
+        if resource_version and not _is_version(resource_version):
+            raise refusals.rejected_version(f"watch of {resource.full_name}", resource_version)
 
     async def create(self, resource: Resource, body: Json) -> Json:
         """See Writer."""
@@ -129,11 +112,16 @@ class ApiServer:
 
     async def replace(self, key: ObjectKey, body: Json, subresource: str = "") -> Json:
         """See Writer."""
-        self.kinds.of(key.resource)
         old = self._read(key)
-        if self.kinds.of(key.resource).is_custom and not (body.get("metadata") or {}).get("resourceVersion"):
-            self._refuse(key, ["metadata.resourceVersion: Invalid value: 0: must be specified for an update"])
-        return self._update(key, old, copied(body), subresource)
+        try:
+            new = decoded_object(key.resource, copied(body))
+        except Misfit as error:
+            raise refusals.undecodable(key, error) from None
+        meta = new.get("metadata") or {}
+        if self.kinds.of(key.resource).is_custom and not meta.get("resourceVersion"):
+            text = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+            raise refusals.invalid(key, [text])
+        return self._update(key, old, new, subresource)
 
     async def patch(
         self,
@@ -142,59 +130,41 @@ class ApiServer:
         options: PatchOptions = MERGE,
     ) -> Json:
         """See Writer; server-side apply is answered as an unsupported media type."""
-        self.kinds.of(key.resource)
         old = self._read(key)
-        if options.type is PatchType.MERGE and isinstance(patch, Mapping):
-            new = merge_patch(old, patch)
-        elif options.type is PatchType.JSON and not isinstance(patch, Mapping):
-            try:
-                new = json_patch(old, patch)
-            except PatchFailed as error:
-                raise Invalid(str(key), f"the server rejected our request: {error}", 422, "Invalid") from None
-        else:
-            raise BadRequest(str(key), f"{options.type}: the body is no such patch", 400, "BadRequest")
-        if new.get("metadata", {}).get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
-            self._refuse(key, ["metadata.uid: Invalid value: field is immutable"])  # where a PUT conflicts
+        try:
+            new = decoded_object(key.resource, _patched(key, old, patch, options.type))
+        except Misfit as error:
+            raise refusals.unpatchable(key, error) from None
+        uid = old["metadata"]["uid"]
+        if (new.get("metadata") or {}).get("uid", uid) != uid:  # where a PUT conflicts
+            raise refusals.invalid(key, ["metadata.uid: Invalid value: field is immutable"])
         return self._update(key, old, new, options.subresource)
 
     async def delete(self, key: ObjectKey, options: DeleteOptions = PLAIN_DELETE) -> None:
         """See Writer."""
         old = self._read(key)
-        meta = old["metadata"]
-        for name, wanted, found in (
-            ("UID", options.uid, meta["uid"]),
-            ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
-        ):
-            if wanted and wanted != found:
-                text = (
-                    f"Precondition failed: {name} in precondition: {wanted}, {name} in object meta: {found}"
-                )
-                raise Conflict(str(key), text, 409, "Conflict")
-        waits_for = _PROPAGATION_FINALIZERS.get(options.propagation)
-        if waits_for and waits_for not in (meta.get("finalizers") or []):
-            meta["finalizers"] = [*(meta.get("finalizers") or []), waits_for]
-        grace_s = writes.grace_of(key.resource, old, options.grace_s)
-        if grace_s == 0 and not meta.get("finalizers") and key.resource != r.NAMESPACES:
-            if key.resource == r.PODS:  # a real server marks a pod first, and watchers see both
-                writes.mark_deleted(old, 0, self.clock())
-                self.store.write(r.PODS, old)
-            self._remove(key.resource, key_of(old))
-            return
-        writes.mark_deleted(old, grace_s, self.clock())
+        before, meta = copied(old), old["metadata"]
+        deletion.check_preconditions(key, meta, options)
+        self._admit(Request(Operation.DELETE, key, before, None))
+        deletion.add_propagation(meta, options.propagation)
+        deletion.mark(old, deletion.grace_of(key.resource, old, options.grace_s), self.clock())
         if key.resource == r.NAMESPACES:
             old["status"] = {"phase": "Terminating"}
-        if old != self._read(key):
-            self.store.write(key.resource, old)
+        goes = deletion.may_go(key.resource, old)
+        if old != before and (not goes or key.resource == r.PODS):
+            self.store.write(key.resource, old)  # a real server marks a pod first, and watchers see both
+        if goes:
+            self._remove(key.resource, key_of(old))
 
     async def bind(self, key: ObjectKey, node_name: str) -> None:
         """Bind a pod to a node, as the scheduler does (pods/binding)."""
         pod = self._read(key)
+        if pod["metadata"].get("deletionTimestamp"):
+            raise refusals.unbindable(key, "is being deleted, cannot be assigned to a host")
         if pod["spec"].get("nodeName"):
-            text = f"pod {key.name} is already assigned to node {pod['spec']['nodeName']!r}"
-            raise Conflict(str(key), text, 409, "Conflict")
+            raise refusals.unbindable(key, f'is already assigned to node "{pod["spec"]["nodeName"]}"')
         if pod["spec"].get("schedulingGates"):
-            text = f"pod {key.name} has non-empty .spec.schedulingGates"
-            raise Conflict(str(key), text, 409, "Conflict")
+            raise refusals.unbindable(key, "has non-empty .spec.schedulingGates")
         pod["spec"]["nodeName"] = node_name
         scheduled = {
             "type": "PodScheduled",
@@ -202,7 +172,7 @@ class ApiServer:
             "lastProbeTime": None,
             "lastTransitionTime": rfc3339(self.clock()),
         }
-        others = [c for c in pod["status"].get("conditions") or [] if c["type"] != "PodScheduled"]
+        others = [c for c in pod["status"].get("conditions") or [] if c.get("type") != "PodScheduled"]
         pod["status"]["conditions"] = [*others, scheduled]
         self.store.write(r.PODS, pod)
 
@@ -210,132 +180,168 @@ class ApiServer:
         """End a namespace whose content has gone (namespaces/finalize)."""
         self._remove(r.NAMESPACES, ("", name))
 
+    def expire_pages(self) -> None:
+        """Let every list under way expire, as compaction does."""
+        self._pages.expire()
+
     def _create(self, resource: Resource, body: Json) -> Json:
         served = self.kinds.of(resource)
-        obj = copied(body)
-        obj |= {"apiVersion": resource.api_version, "kind": resource.kind}
-        meta = obj.setdefault("metadata", {})
-        self._name(resource, meta)
-        key = ObjectKey(resource, meta["name"], meta.get("namespace") or "")
+        obj = self._decode_new(resource, body)
+        key = refusals.of_object(resource, obj)
         self._admit_namespace(key)
-        if meta.get("resourceVersion"):
-            raise BadRequest(str(key), "resourceVersion should not be set on objects to be created", 400)
+        if obj["metadata"].get("resourceVersion", "0") not in ("", "0"):
+            raise refusals.server_fault(key, "resourceVersion should not be set on objects to be created")
+        writes.fill_in(resource, obj)
         for mutate in self.mutators:
             obj = mutate(resource, obj) or obj
-        now = rfc3339(self.clock())
-        meta = obj["metadata"]
-        meta |= {"uid": self._uid(), "creationTimestamp": now}
-        for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink"):
-            meta.pop(name, None)
-        writes.prepare(served, obj, now)
-        obj = served.prune(obj)
-        found = [*object_rules.faults_of(resource, obj), *served.faults(obj)]
-        self._refuse(key, [*found, *writes.creation_faults(resource, obj)])
+        obj = self._decode_new(resource, obj)
+        writes.fill_in(resource, obj)
+        writes.begin(served, obj, self._uid(), rfc3339(self.clock()))
+        obj = served.shaped(obj)
+        self._check(served, None, obj, "")
+        self._admit(Request(Operation.CREATE, key, None, obj))
         if self.store.read(resource, key_of(obj)) is not None:
-            text = f'{resource.full_name} "{key.name}" already exists'
-            raise AlreadyExists(str(key), text, 409, "AlreadyExists")
+            raise refusals.already_exists(key)
         if resource == r.CUSTOM_RESOURCE_DEFINITIONS:
             self._install(key, obj)
         return self.store.write(resource, obj)
 
+    def _decode_new(self, resource: Resource, body: Json) -> Json:
+        """A new object with its name, generated where it is asked for."""
+        meta = body.get("metadata")
+        name = meta.get("name") or "" if isinstance(meta, dict) else ""
+        namespace = meta.get("namespace") or "" if isinstance(meta, dict) else ""
+        key = ObjectKey(resource, str(name), str(namespace))
+        try:
+            obj = decoded_object(resource, copied(body))
+        except Misfit as error:
+            raise refusals.undecodable(key, error) from None
+        meta = obj.setdefault("metadata", {})
+        if not resource.is_namespaced:
+            meta.pop("namespace", None)
+        if not meta.get("name") and meta.get("generateName"):
+            tail = "".join(self._rng.choices(_ALPHABET, k=_TAIL))
+            meta["name"] = f"{meta['generateName'][:_MAX_PREFIX]}{tail}"
+        if not meta.get("name"):
+            text = "metadata.name: Required value: name or generateName is required"
+            raise refusals.invalid(key, [text])
+        return obj
+
     def _update(self, key: ObjectKey, old: Json, new: Json, subresource: str) -> Json:
         served = self.kinds.of(key.resource)
         if subresource and not (subresource == "status" and key.resource.has_status):
-            raise NotFound(str(key), "the server could not find the requested resource", 404, "NotFound")
-        meta = new.setdefault("metadata", {})
-        if meta.get("resourceVersion") not in (None, "", old["metadata"]["resourceVersion"]):
-            text = (
-                f'Operation cannot be fulfilled on {key.resource.full_name} "{key.name}": the object has '
-                "been modified; please apply your changes to the latest version and try again"
-            )
-            raise Conflict(str(key), text, 409, "Conflict")
-        if meta.get("uid") not in (None, "", old["metadata"]["uid"]):
-            found = old["metadata"]["uid"]
-            text = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {found}"
-            raise Conflict(str(key), text, 409, "Conflict")
-        if meta.get("name", key.name) != key.name:
-            text = "the name of the object does not match the name on the URL"
-            raise BadRequest(str(key), text, 400, "BadRequest")
-        merged = served.prune(writes.merged(served, old, new, subresource))
-        self._refuse(key, [*served.faults(merged, old), *self._update_faults(key, old, merged, subresource)])
+            raise refusals.not_served(key)
+        _check_identity(key, old, new)
+        if not subresource:
+            writes.fill_in(key.resource, new)
+        merged = served.shaped(writes.merged(served, old, new, subresource))
+        self._check(served, (old, new), merged, subresource)
+        self._admit(Request(Operation.UPDATE, key, old, merged, subresource))
         if merged == old:
             return old
         writes.raise_generation(served, old, merged)
-        if merged["metadata"].get("deletionTimestamp") and self._may_go(key.resource, merged):
+        if deletion.may_go(key.resource, merged):
             # The last finalizer's removal is stored nowhere: watchers see the state before it.
-            return self._remove(key.resource, key_of(merged))
+            self._remove(key.resource, key_of(merged))
+            return merged
+        if key.resource == r.CUSTOM_RESOURCE_DEFINITIONS and not subresource:
+            self._install(key, merged)
         return self.store.write(key.resource, merged)
 
-    def _update_faults(self, key: ObjectKey, old: Json, new: Json, subresource: str) -> list[str]:
-        found = [*object_rules.faults_of(key.resource, new), *object_rules.change_faults(old, new)]
-        if key.resource == r.PODS and not subresource:
-            found += pod_rules.update_faults(old, new)
-        return found
+    def _check(self, served: Served, change: tuple[Json, Json] | None, obj: Json, subresource: str) -> None:
+        """Refuse an object that breaks a rule; `change` is what was stored, and what was sent."""
+        old = None if change is None else change[0]
+        found = list(object_rules.faults_of(served.resource, obj))
+        found += served.faults(obj, old)
+        if change is not None:
+            found += writes.deletion_faults(*change)
+            found += object_rules.change_faults(served.resource, change[0], obj)
+        if served.resource == r.PODS:
+            found += writes.pod_faults(old, obj, subresource)
+        if found:
+            raise refusals.invalid(refusals.of_object(served.resource, obj), found)
 
-    def _may_go(self, resource: Resource, obj: Json) -> bool:
-        waits = obj["metadata"].get("deletionGracePeriodSeconds", 0) and resource == r.PODS
-        return not obj["metadata"].get("finalizers") and not waits and resource != r.NAMESPACES
+    def _admit(self, request: Request) -> None:
+        for validate in self.validators:
+            validate(request)
 
-    def _remove(self, resource: Resource, key: Key) -> Json:
+    def _remove(self, resource: Resource, key: Key) -> None:
         final = self.store.remove(resource, key)
-        if resource == r.CUSTOM_RESOURCE_DEFINITIONS:
-            self.kinds.uninstall(final)
-        return final
+        if resource == r.CUSTOM_RESOURCE_DEFINITIONS and (gone := self.kinds.uninstall(final)):
+            for obj in list(self.store.scan(gone)):  # a kind takes its objects along
+                self.store.remove(gone, key_of(obj))
 
     def _install(self, key: ObjectKey, crd: Json) -> None:
         try:
             self.kinds.install(crd)
-        except (KeyError, StopIteration, ValueError) as error:
-            raise Invalid(str(key), f"spec: Invalid value: {error}", 422, "Invalid") from None
+        except (KeyError, TypeError, AttributeError, StopIteration, ValueError) as error:
+            raise refusals.invalid(key, [f"spec: Invalid value: {error}"]) from None
         crd["status"] = {"conditions": [{"type": "Established", "status": "True"}]}
 
     def _read(self, key: ObjectKey) -> Json:
         self.kinds.of(key.resource)
         obj = self.store.read(key.resource, (key.namespace, key.name))
         if obj is None:
-            raise NotFound(str(key), f'{key.resource.full_name} "{key.name}" not found', 404, "NotFound")
+            raise refusals.not_found(key)
         return obj
-
-    def _name(self, resource: Resource, meta: Json) -> None:
-        if not meta.get("name") and meta.get("generateName"):
-            tail = "".join(self._rng.choices(_ALPHABET, k=5))
-            meta["name"] = f"{meta['generateName'][:58]}{tail}"
-        name = meta.get("name")
-        if not isinstance(name, str) or not name:
-            text = f"{resource.kind}: metadata.name: Required value: name or generateName is required"
-            raise Invalid(resource.full_name, text, 422, "Invalid")
-        is_plain = resource == r.CUSTOM_RESOURCE_DEFINITIONS or _DNS_NAME.fullmatch(name)
-        if not is_plain or len(name) > _MAX_NAME:
-            text = (
-                f'{resource.kind} "{name[:80]}" is invalid: metadata.name: Invalid value: RFC 1123 subdomain'
-            )
-            raise Invalid(resource.full_name, text, 422, "Invalid")
 
     def _admit_namespace(self, key: ObjectKey) -> None:
         if not key.resource.is_namespaced:
             return
+        if not key.namespace:
+            raise refusals.not_allowed(key)
         namespace = self.store.read(r.NAMESPACES, ("", key.namespace))
         if namespace is None:
-            raise NotFound(str(key), f'namespaces "{key.namespace}" not found', 404, "NotFound")
+            raise refusals.not_found(ObjectKey(r.NAMESPACES, key.namespace))
         if namespace["metadata"].get("deletionTimestamp"):
             text = f"unable to create new content in namespace {key.namespace} because it is being terminated"
             raise Forbidden(str(key), text, 403, "Forbidden")
 
-    def _refuse(self, key: ObjectKey, found: list[str]) -> None:
-        if found:
-            text = f'{key.resource.kind} "{key.name}" is invalid: {"; ".join(found)}'
-            raise Invalid(str(key), text, 422, "Invalid")
-
-    def _keep(self, version: str, rest: list[Json]) -> str:
-        token = f"{version}-{self._rng.getrandbits(32):08x}"
-        self._pages[token] = (version, rest)
-        while len(self._pages) > _PAGES_KEPT:
-            self._pages.pop(next(iter(self._pages)))
-        return token
-
-    def expire_pages(self) -> None:
-        """Let every list under way expire, as compaction does."""
-        self._pages.clear()
-
     def _uid(self) -> str:
         return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+
+def _is_version(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _patched(key: ObjectKey, old: Json, patch: Any, kind: PatchType) -> Json:
+    """The patched object, not yet decoded."""
+    new: Any = None
+    if kind is PatchType.MERGE and isinstance(patch, Mapping):
+        new = merge_patch(old, patch)
+    elif (
+        kind is PatchType.JSON
+        and not isinstance(patch, Mapping)
+        and all(isinstance(op, Mapping) for op in patch)
+    ):
+        try:
+            new = json_patch(old, patch)
+        except PatchFailed as error:
+            raise refusals.rejected_patch(key, error) from None
+    else:
+        raise refusals.bad_request(key, f"error decoding patch: the body is no {kind}")
+    if not isinstance(new, dict):
+        raise refusals.unpatchable(key, "no object is left")
+    return copied(new)
+
+
+def _check_identity(key: ObjectKey, old: Json, new: Json) -> None:
+    """Whether a change is of this object, as it is now."""
+    meta, was = new.get("metadata") or {}, old["metadata"]
+    if not meta.get("name"):
+        text = f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided"
+        raise refusals.bad_request(key, text)
+    if meta["name"] != key.name:
+        text = f"the name of the object ({meta['name']}) does not match the name on the URL ({key.name})"
+        raise refusals.bad_request(key, text)
+    if (meta.get("namespace") or key.namespace) != key.namespace:
+        text = "the namespace of the provided object does not match the namespace sent on the request"
+        raise refusals.bad_request(key, text)
+    version = meta.get("resourceVersion") or was["resourceVersion"]
+    if not _is_version(version):
+        raise refusals.rejected_version(key, version)
+    if version not in ("0", was["resourceVersion"]):
+        raise refusals.modified(key)
+    if (meta.get("uid") or was["uid"]) != was["uid"]:
+        raise refusals.another_uid(key, meta["uid"], was["uid"])

@@ -43,15 +43,16 @@ async def follow(
 
 
 async def stream_list(
-    store: Store, resource: Resource, matches: Matches, timeout_s: float
+    store: Store, resource: Resource, matches: Matches, timeout_s: float, *, marks_end: bool = True
 ) -> AsyncGenerator[WatchEvent, None]:
-    """Every object as ADDED, the bookmark that ends the list, and then what follows."""
+    """Every object as ADDED, the bookmark that ends the list if it `marks_end`, and then what follows."""
     revision = store.revision
     for obj in [copied(obj) for obj in store.scan(resource) if matches(obj)]:
         yield WatchEvent(WatchType.ADDED, obj)
-    end = _bookmark(resource, revision)
-    end.object["metadata"]["annotations"] = {INITIAL_EVENTS_END: "true"}
-    yield end
+    if marks_end:
+        end = _bookmark(resource, revision)
+        end.object["metadata"]["annotations"] = {INITIAL_EVENTS_END: "true"}
+        yield end
     async for event in follow(store, resource, matches, revision, timeout_s):
         yield event
 

@@ -1,4 +1,4 @@
-"""What a write does besides what was asked: defaults, status kept apart, generations, deletion."""
+"""What a write does besides what was asked: defaults, status kept apart, generations."""
 
 from __future__ import annotations
 
@@ -6,71 +6,84 @@ from collections.abc import Iterator
 
 from kube.port import Json
 from model import resources as r
-from model.instants import rfc3339
 from model.resources import Resource
-from simulator.apiserver import pod_rules
+from simulator.apiserver import pod_defaults, pod_rules
+from simulator.apiserver.object_rules import quoted
 from simulator.apiserver.served import Served
 
-_KEPT = (
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "namespace",
-)
-"""Metadata that no update changes."""
+_SERVERS_OWN = ("uid", "creationTimestamp", "generation", "namespace", "name", "resourceVersion")
+"""Metadata that no update changes, whatever was sent."""
+_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_NOT_FROM_WRITERS = (*_DELETION, "managedFields", "selfLink", "resourceVersion", "generation")
+_PENDING = (r.PERSISTENT_VOLUME_CLAIMS, r.PERSISTENT_VOLUMES)
 
 
-def prepare(served: Served, obj: Json, now: str) -> None:
-    """Complete a new object: generation, defaults, and a status that is the server's own."""
-    resource = served.resource
+def fill_in(resource: Resource, obj: Json) -> None:
+    """Set the defaults of a built-in kind; filling in a second time changes nothing."""
+    if resource == r.PODS:
+        pod_defaults.fill_in(obj)
+    elif resource == r.NODES:
+        obj.setdefault("spec", {})
+        obj.setdefault("status", {})
+    elif resource == r.NAMESPACES:
+        obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+        obj["spec"] = {"finalizers": ["kubernetes"]}
+    elif resource == r.STORAGE_CLASSES:
+        obj.setdefault("volumeBindingMode", "Immediate")
+        obj.setdefault("reclaimPolicy", "Delete")
+
+
+def begin(served: Served, obj: Json, uid: str, now: str) -> None:
+    """Give a new object the metadata and status that are the server's own."""
+    resource, sent = served.resource, obj["metadata"]
+    meta = {key: value for key, value in sent.items() if key not in _NOT_FROM_WRITERS}
+    obj["metadata"] = _tidy(meta) | {"uid": uid, "creationTimestamp": now}
     if served.is_custom or resource == r.PODS:
         obj["metadata"]["generation"] = 1
     if served.is_custom and resource.has_status:
         obj.pop("status", None)
     if resource == r.PODS:
-        pod_rules.prepare_pod(obj, now)
+        pod_defaults.begin(obj, now)
     elif resource == r.NAMESPACES:
         obj["status"] = {"phase": "Active"}
-    elif resource in (r.PERSISTENT_VOLUME_CLAIMS, r.PERSISTENT_VOLUMES):
+    elif resource in _PENDING:
         obj["status"] = {"phase": "Pending"}
-    elif resource == r.NODES:
-        obj.setdefault("spec", {})
-        obj.setdefault("status", {})
-
-
-def creation_faults(resource: Resource, obj: Json) -> Iterator[str]:
-    """What the built-in kinds find wrong with a new object."""
-    if resource == r.PODS:
-        yield from pod_rules.creation_faults(obj)
 
 
 def merged(served: Served, old: Json, new: Json, subresource: str) -> Json:
-    """What is stored: a status write changes only the status, another one all but it."""
+    """What is stored: a status write changes only the status, another one all but it.
+
+    Built-in kinds take labels and finalizers through their status too, custom ones do not.
+    """
     result = dict(new)
     if subresource == "status":
-        result = {**old, "status": new.get("status", {})}
-        result["metadata"] = dict(old["metadata"])
-        if "status" not in new:
-            result.pop("status")
-    elif served.resource.has_status and (served.is_custom or served.resource == r.PODS):
+        result = {**old, "metadata": old["metadata"] if served.is_custom else new["metadata"]}
+        result["status"] = new.get("status")
+    elif served.resource.has_status:
+        result["status"] = old.get("status")
+    if result.get("status") is None:
         result.pop("status", None)
-        if "status" in old:
-            result["status"] = old["status"]
     if served.resource == r.PODS:
-        pod_rules.drop_empty(result)
-    meta = dict(result["metadata"])
-    for name in _KEPT:
-        meta.pop(name, None)
-        if name in old["metadata"]:
-            meta[name] = old["metadata"][name]
-    meta["name"] = old["metadata"]["name"]
-    meta["resourceVersion"] = old["metadata"]["resourceVersion"]
-    meta.pop("managedFields", None)
-    result["metadata"] = {key: value for key, value in meta.items() if value not in (None, [], {})}
-    result |= {"apiVersion": old["apiVersion"], "kind": old["kind"]}
+        pod_defaults.drop_empty(result)
+        result["status"] = {**(result.get("status") or {}), "qosClass": old["status"]["qosClass"]}
+    result["metadata"] = _kept_metadata(old["metadata"], result["metadata"])
     return result
+
+
+def deletion_faults(old: Json, new: Json) -> Iterator[str]:
+    """A writer can leave the deletion's fields out, and cannot change them."""
+    for name in _DELETION:
+        wanted = new["metadata"].get(name)
+        if wanted is not None and wanted != old["metadata"].get(name):
+            yield f"metadata.{name}: Invalid value: {quoted(wanted)}: field is immutable"
+
+
+def pod_faults(old: Json | None, pod: Json, subresource: str) -> Iterator[str]:
+    """What a write of a pod may not do."""
+    if subresource:
+        return
+    yield from pod_rules.pod_faults(pod)
+    yield from pod_rules.creation_faults(pod) if old is None else pod_rules.update_faults(old, pod)
 
 
 def raise_generation(served: Served, old: Json, new: Json) -> None:
@@ -83,22 +96,18 @@ def raise_generation(served: Served, old: Json, new: Json) -> None:
         new["metadata"] = {**new["metadata"], "generation": old["metadata"]["generation"] + 1}
 
 
-def grace_of(resource: Resource, obj: Json, asked_s: int | None) -> int:
-    """Seconds until the object goes: pods that run somewhere are given time, all else goes at once."""
-    if resource != r.PODS:
-        return 0
-    ended = obj.get("status", {}).get("phase") in ("Succeeded", "Failed")
-    if not obj["spec"].get("nodeName") or ended:
-        return 0
-    return int(obj["spec"].get("terminationGracePeriodSeconds", 30)) if asked_s is None else asked_s
+def _kept_metadata(old: Json, new: Json) -> Json:
+    own = (*_SERVERS_OWN, *_DELETION)
+    meta = {key: value for key, value in new.items() if key not in (*own, "managedFields", "selfLink")}
+    meta |= {key: old[key] for key in own if key in old}
+    return _tidy(meta)
 
 
-def mark_deleted(obj: Json, grace_s: int, now_ms: int) -> None:
-    """Set the deletion's time; a second deletion can only bring it forward."""
-    meta = obj["metadata"]
-    if meta.get("deletionTimestamp") and meta.get("deletionGracePeriodSeconds", 0) <= grace_s:
-        return
-    meta["deletionTimestamp"] = rfc3339(now_ms + grace_s * 1000)
-    meta["deletionGracePeriodSeconds"] = grace_s
-    if "generation" in meta:
-        meta["generation"] += 1
+def _tidy(meta: Json) -> Json:
+    """Without what is empty, and without an owner named twice."""
+    owners: list[Json] = []
+    for owner in meta.get("ownerReferences") or []:
+        if owner not in owners:
+            owners.append(owner)
+    tidy = meta | {"ownerReferences": owners}
+    return {key: value for key, value in tidy.items() if value not in (None, [], {}, "")}

@@ -18,7 +18,10 @@ from simulator.virtual_time import Clock, run_virtual
 
 
 def pod(name: str) -> Json:
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"containers": [{"name": "c"}]}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "none"}]},
+    }
 
 
 def key(name: str) -> ObjectKey:

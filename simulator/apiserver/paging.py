@@ -1,0 +1,57 @@
+"""Lists in pages: later pages come from the first one's moment, until they are forgotten."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from kube.errors import Gone
+from kube.port import Json, Page
+from model.resources import Resource
+from simulator.apiserver.refusals import bad_request
+from simulator.apiserver.selectors import Matches
+from simulator.apiserver.store import Store, copied
+
+_KEPT = 64
+"""Lists that are under way; the oldest expires first."""
+_TOKEN = re.compile(r"\d+-\d+")
+
+
+@dataclass(slots=True)
+class Pages:
+    """What the tokens given out stand for: a version, and the objects that are still to come."""
+
+    store: Store
+    _rest: dict[str, tuple[str, list[Json]]] = field(default_factory=dict)
+    _given: int = 0
+
+    def first(self, resource: Resource, matches: Matches, limit: int) -> Page:
+        """The first page as of now; 0 is no limit."""
+        found = [obj for obj in self.store.scan(resource) if matches(obj)]
+        return self._page(str(self.store.revision), found, limit)
+
+    def later(self, resource: Resource, matches: Matches, limit: int, token: str) -> Page:
+        """The page that a token stands for; raises Gone, BadRequest for what is no token."""
+        if not _TOKEN.fullmatch(token):
+            raise bad_request(resource.full_name, "invalid continue token: continue key is not valid")
+        if token not in self._rest:
+            text = "The provided continue parameter is too old to display a consistent list result."
+            raise Gone(resource.full_name, text, 410, "Expired")
+        version, rest = self._rest[token]
+        return self._page(version, [obj for obj in rest if matches(obj)], limit)
+
+    def expire(self) -> None:
+        """Forget every list under way, as compaction does."""
+        self._rest.clear()
+
+    def _page(self, version: str, found: list[Json], limit: int) -> Page:
+        shown, rest = (found[:limit], found[limit:]) if limit else (found, [])
+        return Page([copied(obj) for obj in shown], version, self._keep(version, rest) if rest else "")
+
+    def _keep(self, version: str, rest: list[Json]) -> str:
+        self._given += 1
+        token = f"{version}-{self._given}"
+        self._rest[token] = (version, rest)
+        while len(self._rest) > _KEPT:
+            self._rest.pop(next(iter(self._rest)))
+        return token
