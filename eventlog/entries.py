@@ -13,6 +13,9 @@ from enum import StrEnum
 VERSION = 1
 """Of the shape of an entry; `UPCASTERS` lift older ones."""
 
+LONGEST_NUMBER = 30
+"""Digits of a time or a version; a time in milliseconds has 13."""
+
 Fields = dict[bytes, bytes]
 
 
@@ -103,7 +106,7 @@ def decode_entry(entry_id: str, fields: Fields) -> Stored:
                 uid=lifted[b"u"].decode(),
                 resource_version=lifted[b"rv"].decode(),
                 watcher=lifted[b"w"].decode(),
-                ts_ms=int(lifted[b"ts"]),
+                ts_ms=_number(lifted, b"ts"),
                 object=lifted[b"o"],
             ),
         )
@@ -125,12 +128,23 @@ def is_newer(version: str, than: str) -> bool:
 
 
 def _lift(fields: Fields) -> Fields:
-    version = int(fields[b"v"])
+    version = _number(fields, b"v")
     while version < VERSION:
         if version not in UPCASTERS:
             raise ValueError(f"no upcaster from version {version}")
-        fields = UPCASTERS[version](fields)
+        try:
+            fields = UPCASTERS[version](fields)
+        except (TypeError, LookupError, ValueError) as error:
+            raise ValueError(f"lifting from version {version} failed: {error!r}") from None
         version += 1
     if version > VERSION:
         raise ValueError(f"version {version} is newer than {VERSION}: run a newer gpubinder")
     return fields
+
+
+def _number(fields: Fields, name: bytes) -> int:
+    """A field as decimal digits; Python's own reading takes spaces, underscores and other scripts, too."""
+    digits = fields[name]
+    if not digits.removeprefix(b"-").isdigit() or len(digits) > LONGEST_NUMBER:
+        raise ValueError(f"field {name!r} is no number: {digits[:40]!r}")
+    return int(digits)

@@ -75,7 +75,7 @@ class MemoryLog:
     async def begin_anew(self, identity: str) -> None:
         """See EventAppender."""
         if identity == self._identity:
-            self.flush()
+            self._drop_events()
             await self.identity()
 
     async def read_range(self, after_id: str, limit: int) -> list[Stored]:
@@ -143,7 +143,7 @@ class MemoryLog:
             removed = sum(id_order(entry_id) < cut for entry_id, _ in self._events)
             self._removed += removed
             del self._events[:removed]
-            self._delivered -= removed
+            self._delivered = max(0, self._delivered - removed)
         cut = _cut([one[0] for one in self._passes], retention, now_ms)
         self._passes = [one for one in self._passes if id_order(one[0]) >= cut]
         return removed
@@ -180,16 +180,21 @@ class MemoryLog:
 
     def flush(self) -> None:
         """Lose everything, as an emptied Redis does."""
+        self._drop_events()
+        self._passes.clear()
+        self._projections.clear()
+        self._quarantine.clear()
+        self._epoch = -1
+        self._cluster_uid = ""
+
+    def _drop_events(self) -> None:
         self._identity = ""
         self._events.clear()
         self._known.clear()
-        self._passes.clear()
-        self._projections.clear()
         self._pending.clear()
         self._delivered = 0
-        self._epoch = -1
-        self._snapshot = None
         self._removed = 0
+        self._snapshot = None
         self._news.set()
 
     def _check(self, identity: str) -> None:

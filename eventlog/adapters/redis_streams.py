@@ -74,6 +74,7 @@ class RedisLog:
             try:
                 answers = await self._append_script.run_all(calls)
             except EndLost:
+                self._last_appended = ""
                 await self.begin_anew(identity)
                 raise LogReplaced from None
             for *flags, last_id in answers:
