@@ -31,7 +31,7 @@ def address_of(url: str) -> str:
         host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
     except ValueError:
         return "the given URL"
-    return f"{parts.scheme}://{host}{parts.path}"
+    return f"{parts.scheme}://{host}{parts.path}" if parts.scheme else parts.path
 
 
 def open_redis(url: str) -> Redis:
@@ -47,9 +47,10 @@ def open_redis(url: str) -> Redis:
             socket_connect_timeout=TIMEOUT_S,
             retry=Retry(NoBackoff(), 0),
         )
-    except ValueError as error:
+    except ValueError:  # its text may quote a piece of the password
         raise LogRefused(
-            f"--redis {address_of(url)}: {error}; write redis://HOST:PORT or unix://PATH"
+            f"--redis {address_of(url)} is no such URL; write redis://USER:PASSWORD@HOST:PORT, rediss:// for "
+            "TLS, or unix://PATH; in a password write / as %2F, # as %23 and @ as %40"
         ) from None
 
 
@@ -84,7 +85,7 @@ def translated(address: str) -> Iterator[None]:
         ) from None
     except errors.ResponseError as error:
         raise _meaning(error, address) from None
-    except (errors.ConnectionError, errors.TimeoutError, OSError) as error:
+    except (errors.ConnectionError, errors.TimeoutError, errors.InvalidResponse, OSError) as error:
         raise LogUnavailable(f"Redis at {address} cannot be reached: {error}; is it running?") from None
 
 
