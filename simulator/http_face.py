@@ -15,15 +15,18 @@ import orjson
 import yaml
 from aiohttp import web
 
-from kube.errors import BadRequest, Refused
-from kube.port import DeleteOptions, Json, ObjectKey, PatchOptions, PatchType, Propagation, Selection
+from kube.errors import Refused
+from kube.port import Json, ObjectKey, PatchOptions
 from model.resources import PODS, Resource
+from simulator import http_discovery, http_requests
+from simulator.apiserver import refusals
 from simulator.apiserver.server import ApiServer
 
 HOST = "127.0.0.1"
-VERSION = {"major": "1", "minor": "37", "gitVersion": "v1.37.2-simulated", "platform": "linux/amd64"}
 MAX_BODY = 3 * 1024 * 1024
 """What a real API server takes."""
+WATCH_S = 1800
+"""How long a watch lasts that does not say."""
 
 
 @asynccontextmanager
@@ -57,10 +60,11 @@ def _application(server: ApiServer) -> web.Application:
     app = web.Application(client_max_size=MAX_BODY, middlewares=[_refusals_as_status])
     for path in ("/readyz", "/healthz", "/livez"):
         app.router.add_get(path, face.healthy)
-    app.router.add_get("/version", face.version)
-    app.router.add_get("/api", face.core_versions)
-    app.router.add_get("/apis", face.groups)
+    for path in ("/version", "/api", "/apis", "/openapi/v3"):
+        app.router.add_get(path, face.about)
+    app.router.add_get("/openapi/v2", face.no_schemas)
     app.router.add_get("/api/{version}", face.kinds)
+    app.router.add_get("/apis/{group}", face.group)
     app.router.add_get("/apis/{group}/{version}", face.kinds)
     for root in ("/api/{version}", "/apis/{group}/{version}"):
         app.router.add_route(
@@ -94,44 +98,31 @@ class HttpFace:
         """It is up."""
         return web.Response(text="ok")
 
-    async def version(self, _: web.Request) -> web.Response:
-        """The version that it plays."""
-        return _answer(VERSION)
+    async def about(self, request: web.Request) -> web.Response:
+        """What the server is, and which groups it has."""
+        match request.path:
+            case "/version":
+                return _answer(http_discovery.VERSION)
+            case "/api":
+                return _answer(http_discovery.core_versions())
+            case "/apis":
+                return _answer(http_discovery.groups(self._server.kinds))
+            case _:
+                return _answer({"paths": {}})
 
-    async def core_versions(self, _: web.Request) -> web.Response:
-        """The versions of the core group."""
-        return _answer({"kind": "APIVersions", "versions": ["v1"]})
+    async def no_schemas(self, _: web.Request) -> web.Response:
+        """An empty OpenAPI document, as protobuf: kubectl then leaves validation to the server."""
+        return web.Response(body=b"", content_type="application/octet-stream")
 
-    async def groups(self, _: web.Request) -> web.Response:
-        """All named groups."""
-        kinds = [one.resource for one in self._server.kinds.by_name.values() if one.resource.group]
-        named = []
-        for group in sorted({kind.group for kind in kinds}):
-            versions = [
-                {"groupVersion": f"{group}/{version}", "version": version}
-                for version in sorted({kind.version for kind in kinds if kind.group == group})
-            ]
-            named.append({"name": group, "versions": versions, "preferredVersion": versions[0]})
-        return _answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": named})
+    async def group(self, request: web.Request) -> web.Response:
+        """One group; 404 for an unknown one."""
+        found = http_discovery.one_group(self._server.kinds, request.match_info["group"])
+        return _answer(_known(found, request))
 
     async def kinds(self, request: web.Request) -> web.Response:
         """The kinds of one group and version; 404 for an unknown one."""
         group, version = request.match_info.get("group", ""), request.match_info["version"]
-        found = self._server.kinds.in_group(group, version)
-        if not found:
-            raise _not_found(request.path)
-        listed = [
-            {
-                "name": kind.plural,
-                "singularName": kind.kind.lower(),
-                "namespaced": kind.is_namespaced,
-                "kind": kind.kind,
-                "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
-            }
-            for kind in found
-        ]
-        group_version = found[0].api_version
-        return _answer({"kind": "APIResourceList", "groupVersion": group_version, "resources": listed})
+        return _answer(_known(http_discovery.resources(self._server.kinds, group, version), request))
 
     async def collection(self, request: web.Request) -> web.StreamResponse:
         """List, watch or create."""
@@ -139,13 +130,13 @@ class HttpFace:
         if request.method == "POST":
             return _answer(await self._create(resource, request), 201)
         if request.method != "GET":
-            raise BadRequest(request.path, "method not allowed", 405, "MethodNotAllowed")
-        if request.query.get("watch") in ("1", "true"):
+            raise refusals.not_allowed(request.path)
+        if http_requests.is_set(request, "watch"):
             return await self._watch(resource, request)
         page = await self._server.list_page(
             resource,
-            _selection(request),
-            limit=int(request.query.get("limit") or 0),
+            http_requests.selection_of(request),
+            limit=http_requests.number_of(request, "limit", 0),
             continue_token=request.query.get("continue", ""),
         )
         metadata = {"resourceVersion": page.resource_version}
@@ -156,47 +147,49 @@ class HttpFace:
 
     async def single(self, request: web.Request) -> web.StreamResponse:
         """Get, replace, patch or delete one object; status and binding."""
-        resource = self._resource(request)
-        namespace = request.match_info.get("namespace", "")
-        key = ObjectKey(resource, request.match_info["name"], namespace)
-        subresource = request.match_info.get("subresource", "")
+        resource, subresource = self._resource(request), request.match_info.get("subresource", "")
+        key = ObjectKey(resource, request.match_info["name"], request.match_info.get("namespace", ""))
+        has_it = not subresource or (subresource == "status" and resource.has_status)
         match request.method:
-            case "GET":
-                return _answer(await self._server.get(key))
-            case "PUT":
-                return _answer(await self._server.replace(key, await _json(request), subresource))
-            case "PATCH":
-                options = PatchOptions(_patch_type(request), subresource)
-                return _answer(await self._server.patch(key, await _json(request), options))
-            case "DELETE":
-                await self._server.delete(key, _delete_options(await _json(request)))
-                return _answer({"kind": "Status", "apiVersion": "v1", "status": "Success"})
             case "POST" if subresource == "binding" and resource == PODS:
-                await self._server.bind(key, (await _json(request))["target"]["name"])
+                target = (await http_requests.read_object(request)).get("target")
+                node_name = target.get("name") if isinstance(target, dict) else None
+                if not isinstance(node_name, str) or not node_name:
+                    raise refusals.bad_request(key, "target.name: Required value")
+                await self._server.bind(key, node_name)
                 return _answer({"kind": "Status", "apiVersion": "v1", "status": "Success"}, 201)
-            case method:
-                raise BadRequest(request.path, f"{method} not allowed", 405, "MethodNotAllowed")
+            case "GET" if has_it:
+                return _answer(await self._server.get(key))
+            case "PUT" if has_it:
+                body = await http_requests.read_object(request)
+                return _answer(await self._server.replace(key, body, subresource))
+            case "PATCH" if has_it:
+                kind, patch = await http_requests.read_patch(request)
+                return _answer(await self._server.patch(key, patch, PatchOptions(kind, subresource)))
+            case "DELETE" if not subresource:
+                await self._server.delete(key, await http_requests.read_delete_options(request))
+                return _answer({"kind": "Status", "apiVersion": "v1", "status": "Success"})
+            case "GET" | "PUT" | "PATCH":
+                raise refusals.not_served(request.path)
+            case _:
+                raise refusals.not_allowed(request.path)
 
     async def _create(self, resource: Resource, request: web.Request) -> Json:
-        body = await _json(request)
-        if not isinstance(body.get("metadata"), dict):
-            raise BadRequest(request.path, "metadata: Required value", 400, "BadRequest")
-        namespace = request.match_info.get("namespace")
-        if namespace and body["metadata"].setdefault("namespace", namespace) != namespace:
-            text = "the namespace of the provided object does not match the namespace sent on the request"
-            raise BadRequest(request.path, text, 400, "BadRequest")
+        body = await http_requests.read_object(request)
+        namespace, metadata = request.match_info.get("namespace"), body.setdefault("metadata", {})
+        if namespace and isinstance(metadata, dict):
+            if (metadata.get("namespace") or namespace) != namespace:
+                text = "the namespace of the provided object does not match the namespace sent on the request"
+                raise refusals.bad_request(request.path, text)
+            metadata["namespace"] = namespace
         return await self._server.create(resource, body)
 
     async def _watch(self, resource: Resource, request: web.Request) -> web.StreamResponse:
-        version = request.query.get("resourceVersion") or str(self._server.store.revision)
-        if request.query.get("sendInitialEvents") == "true":
-            version = ""
-        timeout_s = int(request.query.get("timeoutSeconds") or 1800)
-        bookmarks = request.query.get("allowWatchBookmarks") in ("1", "true")
-        events = self._server.watch(
-            resource, _selection(request), resource_version=version, timeout_s=timeout_s
-        )
-        self._server.kinds.of(resource)
+        selection, version = http_requests.selection_of(request), http_requests.watch_version_of(request)
+        timeout_s = http_requests.number_of(request, "timeoutSeconds", WATCH_S)
+        bookmarks = http_requests.is_set(request, "allowWatchBookmarks")
+        self._server.check_watch(resource, selection, version)
+        events = self._server.watch(resource, selection, resource_version=version, timeout_s=timeout_s)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         async with aclosing(events) as stream:
@@ -215,51 +208,13 @@ class HttpFace:
         for resource in self._server.kinds.in_group(group, version):
             if resource.plural == request.match_info["plural"]:
                 return resource
-        raise _not_found(request.path)
+        raise refusals.not_served(request.path)
 
 
-def _not_found(path: str) -> Refused:
-    return Refused(path, "the server could not find the requested resource", 404, "NotFound")
-
-
-async def _json(request: web.Request) -> Any:
-    raw = await request.read()
-    if not raw:
-        return {}
-    try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(request.path, f"the body is no JSON: {error}", 400, "BadRequest") from None
-    if isinstance(body, dict) or (isinstance(body, list) and request.method == "PATCH"):
-        return body
-    raise BadRequest(request.path, "the body is no JSON object", 400, "BadRequest")
-
-
-def _patch_type(request: web.Request) -> PatchType:
-    try:
-        return PatchType(request.content_type)
-    except ValueError:
-        text = f"the body of the request was in an unknown format: {request.content_type}"
-        raise BadRequest(request.path, text, 415, "UnsupportedMediaType") from None
-
-
-def _selection(request: web.Request) -> Selection:
-    return Selection(
-        request.match_info.get("namespace", ""),
-        request.query.get("labelSelector", ""),
-        request.query.get("fieldSelector", ""),
-    )
-
-
-def _delete_options(body: Json) -> DeleteOptions:
-    wanted = body.get("preconditions") or {}
-    propagation = body.get("propagationPolicy")
-    return DeleteOptions(
-        uid=wanted.get("uid", ""),
-        resource_version=wanted.get("resourceVersion", ""),
-        grace_s=body.get("gracePeriodSeconds"),
-        propagation=Propagation(propagation) if propagation else None,
-    )
+def _known(found: Json | None, request: web.Request) -> Json:
+    if found is None:
+        raise refusals.not_served(request.path)
+    return found
 
 
 def _status(error: Refused) -> Json:

@@ -38,6 +38,8 @@ class Served:
     resource: Resource
     is_custom: bool = False
     schema: Schema | None = None
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     def shaped(self, obj: Json) -> Json:
         """The object without unknown fields and with defaults; metadata is not the schema's business."""
@@ -105,4 +107,10 @@ def _served_by(crd: Json) -> Served:
     )
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     preserves = schema is None or schema.get("x-kubernetes-preserve-unknown-fields")
-    return Served(resource, is_custom=True, schema=None if preserves else schema)
+    return Served(
+        resource,
+        is_custom=True,
+        schema=None if preserves else schema,
+        short_names=tuple(spec["names"].get("shortNames") or ()),
+        categories=tuple(spec["names"].get("categories") or ()),
+    )
