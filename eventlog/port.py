@@ -85,8 +85,9 @@ class EventAppender(Protocol):
     async def begin_anew(self, identity: str) -> None:
         """Drop what the log holds of the cluster, which has gone back in time (an older etcd restored).
 
-        Its new versions count from below what was seen, and append-once would take none of them. The log gets
-        a new identity, so everyone lists again; of several who ask for the same one, the first does it.
+        Its new versions count from below what was seen, and append-once would take none of them; its leases
+        count from below the highest epoch. The log gets a new identity, so everyone lists again; of several
+        who ask for the same one, the first does it. The journal stays.
         """
         ...
 

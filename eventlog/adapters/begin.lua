@@ -1,6 +1,7 @@
 -- Tells the identity of the log, and begins a log where there is none that is whole.
 --
--- KEYS  1 :identity  2 :events  3... what goes with an old log: :snapshot, and :seen and :tombs of every kind
+-- KEYS  1 :identity  2 :events
+--       3... what goes with an old log: :snapshot, :epoch, and :seen and :tombs of every kind
 -- ARGV  1 identity of a log that must go, or empty  2 identity of a log that begins now  3 the consumer group
 -- Returns the identity.
 --

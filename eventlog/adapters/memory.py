@@ -184,7 +184,6 @@ class MemoryLog:
         self._passes.clear()
         self._projections.clear()
         self._quarantine.clear()
-        self._epoch = -1
         self._cluster_uid = ""
 
     def _drop_events(self) -> None:
@@ -195,6 +194,7 @@ class MemoryLog:
         self._delivered = 0
         self._removed = 0
         self._snapshot = None
+        self._epoch = -1
         self._news.set()
 
     def _check(self, identity: str) -> None:

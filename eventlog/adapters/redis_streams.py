@@ -191,7 +191,7 @@ class RedisLog:
 
     async def _begin(self, old: str) -> str:
         keys = self._keys
-        names = [keys.identity, keys.events, keys.snapshot]
+        names = [keys.identity, keys.events, keys.snapshot, keys.epoch]
         names += [name(kind) for kind in BY_KIND for name in (keys.seen, keys.tombs)]
         return text_of(await self._begin_script.run(names, [old, secrets.token_hex(8), GROUP]))
 

@@ -142,6 +142,14 @@ async def test_log_of_a_rewound_cluster_begins_anew_once(log: Log) -> None:
     assert await history(log) == ["7"]
 
 
+async def test_binder_of_a_rewound_cluster_is_not_fenced_and_the_journal_stays(log: Log) -> None:
+    """Its lease has gone back in time, too."""
+    await log.commit(7, b"before", {})
+    await log.begin_anew(await log.identity())
+    await log.commit(2, b"after", {})
+    assert [body for *_, body in await log.read_passes(START, 10)] == [b"before", b"after"]
+
+
 async def test_log_belongs_to_the_first_cluster_that_claims_it(log: Log) -> None:
     assert await log.cluster_of("uid-a") == "uid-a"
     assert await log.cluster_of("uid-b") == "uid-a"
