@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from eventlog.adapters.embedded import EmbeddedServer
-from eventlog.adapters.redis_streams import connect
-from eventlog.entries import Entry, EntryType
-from eventlog.errors import LogRefused
+from eventlog.adapters.redis_streams import RedisLog, connect
+from eventlog.entries import Entry, EntryType, StoredEntry
+from eventlog.errors import LogRefused, LogUnavailable
+from eventlog.port import START
 from tests.eventlog.conftest import now_ms
 
 
@@ -45,3 +52,74 @@ def test_folder_in_use_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
     again = EmbeddedServer(tmp_path)
     again.start()
     again.stop()
+
+
+async def append_while_it_lives(log: RedisLog, identity: str) -> int:
+    for number in itertools.count():
+        entry = Entry(EntryType.ADDED, "Pod", "ns", "p", f"u{number}", "1", object=b"%0900d" % number)
+        try:
+            await log.append_once([entry], identity)
+        except LogUnavailable:
+            return number
+    raise AssertionError
+
+
+async def test_server_killed_while_writing_has_kept_all_that_it_acknowledged(tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path, fsync="always")
+    server.start()
+    log = await connect(server.url, "c", "one", now_ms)
+    identity = await log.identity()
+    killing = threading.Timer(0.1, os.kill, (server.pid, signal.SIGKILL))
+    killing.start()
+    acknowledged = await append_while_it_lives(log, identity)
+    await log.close()
+    killing.join()
+    server.stop()
+    again = EmbeddedServer(tmp_path)
+    again.start()
+    log = await connect(again.url, "c", "one", now_ms)
+    assert await log.identity() == identity
+    stored = await log.read_range(START, acknowledged + 10)
+    uids = [one.entry.uid for one in stored if isinstance(one, StoredEntry)]
+    assert acknowledged > 0
+    assert uids[:acknowledged] == [f"u{n}" for n in range(acknowledged)]
+    await log.close()
+    again.stop()
+
+
+OWNER = """
+import os, signal, sys
+from eventlog.adapters.embedded import EmbeddedServer
+server = EmbeddedServer()
+server.start()
+print(server.url.removeprefix("unix://"), server.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_temporary_server_of_a_killed_process_ends_at_the_next_start_of_any() -> None:
+    killed = subprocess.run([sys.executable, "-c", OWNER], capture_output=True, text=True, check=False)
+    socket, pid = killed.stdout.split()
+    server = EmbeddedServer()
+    assert not Path(socket).parent.exists()
+    assert not Path(f"/proc/{pid}/cwd").exists()
+    server.stop()
+
+
+def test_temporary_folder_in_use_is_left_alone(server: EmbeddedServer) -> None:
+    other = EmbeddedServer()
+    assert Path(server.url.removeprefix("unix://")).exists()
+    other.stop()
+
+
+def test_broken_file_is_one_line_that_names_it(tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path)
+    server.start()
+    server.stop()
+    (aof,) = (tmp_path / "appendonlydir").glob("*.incr.aof")
+    aof.write_bytes(b"*3\r\n$3\r\nSET\r\nno command\r\n" + b"x" * 100)
+    with pytest.raises(LogRefused) as refused:
+        EmbeddedServer(tmp_path).start()
+    assert "Bad file format" in str(refused.value)
+    assert "valkey.log" in str(refused.value)
+    assert "\n" not in str(refused.value)
