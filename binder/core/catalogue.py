@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from binder.core.launchers import VMI_KIND, controller_uid
+from binder.core.launchers import VM_KIND, VMI_KIND, controller_uid
 from binder.core.state import ClusterState, Key
 from model.claims import GPUClaim, GPUClass
 from model.decisions import VmRef
@@ -20,8 +20,9 @@ class Catalogue:
 
     claims: Mapping[Key, GPUClaim]
     classes: Mapping[str, GPUClass]
-    vms: Mapping[str, VirtualMachine]
-    """Existing VMs by uid."""
+    vms: Mapping[Key, VirtualMachine]
+    users: frozenset[str]
+    """Uids that may hold an order: VMs, and VMIs that run with what they refer to, also when that is gone."""
     by_owner: Mapping[str, tuple[GPUClaim, ...]]
     """Template claims by the uid of their VMI."""
     by_user: Mapping[str, tuple[GPUClaim, ...]]
@@ -45,7 +46,8 @@ def index_claims(claims: Mapping[Key, GPUClaim], state: ClusterState) -> Catalog
     return Catalogue(
         claims=claims,
         classes={c.metadata.name: c for c in state.of(GPUClass).values()},
-        vms={vm.metadata.uid: vm for vm in vms},
+        vms=state.of(VirtualMachine),
+        users=frozenset(vm.metadata.uid for vm in vms) | frozenset(_uids_of(vmis)),
         by_owner=_grouped((controller_uid(c.metadata, VMI_KIND), c) for c in templates),
         by_user=_grouped((c.status.vm.uid, c) for c in orders if c.status.vm is not None),
         named=_namers(vms),
@@ -67,6 +69,12 @@ def orders_named_by(metadata: ObjectMeta) -> tuple[str, ...]:
     """The orders that the annotations of a VMI or a VM's template name, in order, each once."""
     names = (name.strip() for name in metadata.annotations.get(ANNOTATION_CLAIMS, "").split(","))
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _uids_of(vmis: Iterable[VirtualMachineInstance]) -> Iterable[str]:
+    for vmi in vmis:
+        yield vmi.metadata.uid
+        yield controller_uid(vmi.metadata, VM_KIND)
 
 
 def _order_keys(metadata: ObjectMeta, home: ObjectMeta) -> list[Key]:

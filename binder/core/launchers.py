@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from binder.core.state import ClusterState
+from binder.core.state import ClusterState, Key
 from model.decisions import VmRef
-from model.kubevirt import VirtualMachineInstance
+from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.meta import ObjectMeta, OwnerReference
 from model.names import LABEL_CREATED_BY, LABEL_MIGRATION_JOB
 from model.pods import Pod
@@ -68,10 +68,15 @@ def controller_uid(metadata: ObjectMeta, kind: str) -> str:
     return owner.uid if owner else ""
 
 
-def vm_of(vmi: VirtualMachineInstance) -> VmRef:
-    """The VM that owns the VMI; a VMI without one stands for itself."""
+def vm_of(vmi: VirtualMachineInstance, vms: Mapping[Key, VirtualMachine]) -> VmRef:
+    """The VM that runs the VMI; a VMI without one stands for itself.
+
+    The reference alone proves nothing, a tenant can write it: the VM must exist under the VMI's own name, as
+    KubeVirt names it. So of many VMIs that refer to one VM, one at most is that VM's.
+    """
     owner = controller_of(vmi.metadata, VM_KIND)
-    if owner is not None:
+    vm = vms.get((vmi.metadata.namespace, vmi.metadata.name))
+    if owner is not None and vm is not None and vm.metadata.uid == owner.uid:
         return VmRef(owner.name, owner.uid)
     return VmRef(vmi.metadata.name, vmi.metadata.uid)
 

@@ -94,7 +94,7 @@ def claims_serving(launcher: Launcher, shop: Catalogue) -> Iterable[GPUClaim]:
     """The claims of the launcher's VMI: its template claims, and the orders that its VM uses."""
     vmi = launcher.vmi
     yield from shop.by_owner.get(vmi.metadata.uid, ())
-    yield from shop.by_user.get(vm_of(vmi).uid, ())
+    yield from shop.by_user.get(vm_of(vmi, shop.vms).uid, ())
 
 
 def _covered(launcher: Launcher, node: str, shop: Catalogue) -> Units:

@@ -75,7 +75,7 @@ def launcher_set(launcher: Launcher, shop: Catalogue) -> ClaimSet:
     vmi = launcher.vmi
     sold = {c.spec.resource_name for c in shop.classes.values()}
     missing = {r: n for r, n in effective_request(launcher.pod).items() if r in sold and n > 0}
-    whole = ClaimSet(f"{vmi.metadata.namespace}/{vmi.metadata.name}", (), launcher, vm_of(vmi))
+    whole = ClaimSet(f"{vmi.metadata.namespace}/{vmi.metadata.name}", (), launcher, vm_of(vmi, shop.vms))
     if not missing and not orders_named_by(vmi.metadata):
         return replace(
             whole, obstacle=Obstacle(Reason.CLASS_NOT_FOUND, "no GPUClass sells what the VM asks for")
@@ -91,16 +91,31 @@ def launcher_set(launcher: Launcher, shop: Catalogue) -> ClaimSet:
 def order_sets(shop: Catalogue) -> list[ClaimSet]:
     """Pending orders that no launcher waits for, oldest first (R23): a set per VM naming them or per order.
 
-    Orders of a VM that already holds some of them, or whose VMI lives, wait for its launcher.
+    Orders of a VM whose VMI lives wait for its launcher. What the VM holds already is in its set: a new order
+    joins it there, or takes it along to where there is room for both, or waits.
     """
-    sets: dict[str, ClaimSet] = {}
-    for claim in sorted(shop.claims.values(), key=lambda c: (c.metadata.creation_timestamp, key_of(c))):
-        if _is_new_order(claim) and key_of(claim) not in shop.busy:
-            vm = shop.named.get(key_of(claim))
-            key = f"{claim.metadata.namespace}/{vm.name if vm else claim.metadata.name}"
-            whole = sets.get(key, ClaimSet(key, (), vm=vm))
-            sets[key] = _with_order(whole, claim, shop)
-    return list(sets.values())
+    by_age = sorted(shop.claims.values(), key=lambda c: (c.metadata.creation_timestamp, key_of(c)))
+    idle = [claim for claim in by_age if _is_idle_order(claim, shop)]
+    groups: dict[str, list[GPUClaim]] = {}
+    for claim in idle:
+        vm = shop.named.get(key_of(claim))
+        groups.setdefault(
+            f"VM {claim.metadata.namespace}/{vm.name}" if vm else str(key_of(claim)), []
+        ).append(claim)
+    return [
+        _order_set(group, shop)
+        for group in groups.values()
+        if any(claim.status.phase is Phase.PENDING for claim in group)
+    ]
+
+
+def _order_set(orders: list[GPUClaim], shop: Catalogue) -> ClaimSet:
+    first = orders[0]
+    vm = shop.named.get(key_of(first))
+    whole = ClaimSet(f"{first.metadata.namespace}/{vm.name if vm else first.metadata.name}", (), vm=vm)
+    for claim in orders:
+        whole = _with_order(whole, claim, shop)
+    return whole
 
 
 def template_claim_name(vmi: VirtualMachineInstance, class_name: str) -> str:
@@ -133,11 +148,17 @@ def _with_order(whole: ClaimSet, claim: GPUClaim, shop: Catalogue) -> ClaimSet:
     return replace(whole, members=(*whole.members, _member(claim, gpu_class)))
 
 
-def _is_new_order(claim: GPUClaim) -> bool:
+def _is_idle_order(claim: GPUClaim, shop: Catalogue) -> bool:
+    """Whether it is an order that no run of a VM uses: it may be placed, and moved to join others."""
+    user = claim.status.vm
+    named = shop.named.get(key_of(claim))
+    is_anothers = user is not None and user.uid in shop.users and (named is None or user.uid != named.uid)
     return (
-        claim.status.phase is Phase.PENDING
+        claim.status.phase in (Phase.PENDING, Phase.BOUND)
         and claim.metadata.deletion_timestamp is None
         and not is_template_claim(claim)
+        and key_of(claim) not in shop.busy
+        and not is_anothers
     )
 
 
@@ -158,7 +179,7 @@ def _take_orders(
             text = f"order {vmi.metadata.namespace}/{name}, named by the VM, does not exist"
             return members, Obstacle(Reason.CLAIM_NOT_FOUND, text)
         user = claim.status.vm
-        if user is not None and whole.vm is not None and user.uid != whole.vm.uid and user.uid in shop.vms:
+        if user is not None and whole.vm is not None and user.uid != whole.vm.uid and user.uid in shop.users:
             text = f"order {claim.metadata.namespace}/{name} is in use by VM {user.name}"
             return members, Obstacle(Reason.CLAIM_IN_USE, text)
         gpu_class = shop.classes.get(claim.spec.class_name)

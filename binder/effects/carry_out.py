@@ -58,9 +58,11 @@ async def carry_out(client: Client, decisions: Iterable[Decision], instance: str
 
 
 async def _carry_out_set(writer: SetWriter, chain: list[Decision]) -> list[Outcome]:
-    outcomes = []
+    outcomes: list[Outcome] = []
     for decision in chain:
         try:
+            if not outcomes:
+                await writer.check(chain)
             await writer.write(decision)
         except ApiError as error:
             outcomes.append(Outcome(decision, str(error)))
@@ -76,6 +78,12 @@ class SetWriter:
         self._client = client
         self._instance = instance
         self._written: dict[str, ObjectRef] = {}
+
+    async def check(self, chain: list[Decision]) -> None:
+        """Before anything is booked for a launcher: is it still what the pass saw? Raises Conflict."""
+        for decision in chain:
+            if isinstance(decision, PinLauncher):
+                await self._read_launcher(decision)
 
     async def write(self, decision: Decision) -> None:
         """One decision, one write; raises ApiError."""
@@ -106,8 +114,9 @@ class SetWriter:
         except AlreadyExists:
             body = await self._client.get(_claim_key(decision.claim))
             owners = body["metadata"].get("ownerReferences") or []
-            if not any(owner.get("uid") == decision.owner.uid for owner in owners):
-                raise
+            is_ours = any(owner.get("uid") == decision.owner.uid for owner in owners)
+            if not is_ours or (body.get("status") or {}).get("phase") == "Bound":
+                raise  # another binder went on from here: a new pass sees what it decided
         self._remember(decision.claim, body)
 
     async def _patch_claim(self, ref: ObjectRef, patch: Json) -> None:
@@ -115,16 +124,18 @@ class SetWriter:
         self._remember(ref, body)
 
     async def _pin(self, decision: PinLauncher) -> None:
+        key, live = await self._read_launcher(decision)
+        await self._client.patch(key, pin_patch(live, decision.node, decision.tolerations))
+
+    async def _read_launcher(self, decision: PinLauncher) -> tuple[ObjectKey, Json]:
         key = ObjectKey(PODS, decision.pod.name, decision.pod.namespace)
         live = await self._client.get(key)
         pod = _read_pod(key, live)
         if pod.metadata.uid != decision.pod.uid or pod.metadata.deletion_timestamp:
             raise Conflict(str(key), "another pod of that name, or going away")
-        if not pod.is_gated:
-            return  # pinned before, by a pass whose outcome we had not seen yet
         if spec_digest(pod.spec) != decision.spec_digest:
-            raise Conflict(str(key), "its spec has changed since the pass looked at it")
-        await self._client.patch(key, pin_patch(live, decision.node, decision.tolerations))
+            raise Conflict(str(key), "it has changed since the pass looked at it, or was pinned before")
+        return key, live
 
     async def _warn(self, decision: WarnVmi) -> None:
         at_micro = decision.at.removesuffix("Z") + ".000000Z"

@@ -9,6 +9,7 @@ from binder.core.run_pass import PassResult, run_pass
 from binder.core.state import ClusterState
 from model.claims import GPUClaim
 from model.decisions import BindClaim, CreateClaim, DeleteClaim, MarkWaiting, PinLauncher, WarnVmi
+from model.nodes import Node
 from model.reasons import Reason
 from tests.builders import (
     H100,
@@ -351,3 +352,41 @@ def test_nothing_is_decided_before_every_kind_was_listed_or_when_the_log_is_sile
     stale = state(node(), gpu_class(), *started_vm("vm1"))
     result = run_pass(stale, {}, {}, Policy(), NOW_MS + 61_000)
     assert (result.decisions, "StaleLog" in result.blocked) == ((), True)
+
+
+def test_order_of_a_running_vmi_without_a_vm_is_in_use() -> None:
+    """R18: a standalone VMI stands for itself, and nobody else gets its order while it lives."""
+    first = vmi("al1", phase="Running", claims="o").model_copy(deep=True)
+    alone = first.model_copy(update={"metadata": first.metadata.model_copy(update={"owner_references": ()})})
+    cluster = state(node(units=8), gpu_class(), alone, vm("vm1"), vmi("vm1", claims="o"), launcher("vm1"))
+    assert reason_of(decide(cluster, order("o", 4, node="gpu-1", vm_uid="vmi-al1"))) is Reason.CLAIM_IN_USE
+
+
+def test_vmi_that_only_refers_to_a_vm_of_another_name_is_not_that_vms() -> None:
+    """R18, R28: a tenant writes references; KubeVirt names a VMI as its VM."""
+    forged = vmi("forged", claims="o")
+    owner = forged.metadata.owner_references[0].model_copy(update={"name": "owner", "uid": "vm-owner"})
+    meta = forged.metadata.model_copy(update={"owner_references": (owner,)})
+    cluster = state(
+        node(units=8),
+        gpu_class(),
+        vm("owner"),
+        forged.model_copy(update={"metadata": meta}),
+        launcher("forged", 2),
+    )
+    result = decide(cluster, order("o", 2, node="gpu-1", vm_uid="vm-owner"))
+    assert reason_of(result) is Reason.CLAIM_IN_USE
+
+
+def test_new_order_of_a_vm_joins_what_the_vm_holds_or_takes_it_along_or_waits() -> None:
+    """R16: the orders of one VM are on one node, also when they come one after the other."""
+    held = order("p1", 2, node="a")
+
+    def nodes_of(*nodes: Node, raw: int = 0) -> dict[str, str]:
+        pods = [raw_pod("r", "a", raw)] if raw else []
+        result = decide(state(*nodes, *pods, gpu_class(), vm("vm1", claims="p1,p2")), held, order("p2", 2))
+        return {d.claim.name: d.node for d in result.decisions if isinstance(d, BindClaim)}
+
+    assert nodes_of(node("a", 4), node("b", 2))["p2"] == "a"
+    assert nodes_of(node("a", 3), node("b", 4)) == {"p1": "b", "p2": "b"}
+    assert nodes_of(node("a", 3), node("b", 3)) == {}

@@ -29,6 +29,7 @@ __all__ = ["control_plane"]
 
 pytestmark = [pytest.mark.envtest, pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(120)]
 NODES = [ObjectKey(r.NODES, f"gpu-{number}") for number in (1, 2, 3)]
+VMS = {"vm1", "vm2", "vm3"}
 LIMIT_S = 20.0
 SETTLE_S = 3.0
 """After the last step: many times what the slowest of the recordings took."""
@@ -99,7 +100,10 @@ def differences(found: dict[str, list[str]], wanted: dict[str, list[str]]) -> li
 def is_mine(event: Event) -> bool:
     """Other tests of the run have their own namespaces and nodes."""
     meta = event.object["metadata"]
-    return meta.get("namespace") == "default" or meta["name"] in {key.name for key in NODES}
+    names = {meta.get("name"), *(owner["name"] for owner in meta.get("ownerReferences") or [])}
+    if meta.get("namespace") == "default":
+        return bool(names & VMS)
+    return bool(names & {key.name for key in NODES})
 
 
 @pytest.mark.parametrize("name", ["gated-pinned-restart-stop", "refused-by-kubelet-then-other-node"])

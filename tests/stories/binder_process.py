@@ -26,7 +26,7 @@ class BinderProcess:
         self.process.kill()
         self.process.wait(STOP_S)
 
-    def wait_killed(self, limit_s: float = 30.0) -> None:
+    def wait_killed(self, limit_s: float = 60.0) -> None:
         """Wait until it has ended by a signal."""
         assert self.process.wait(limit_s) < 0, self.log.read_text()
 
