@@ -100,7 +100,11 @@ class EventReader(Protocol):
         ...
 
     async def read_new(self, limit: int, block_ms: int, identity: str) -> list[Stored]:
-        """Entries that the group has not delivered yet; waits up to `block_ms` for the first."""
+        """Entries that the group has not delivered yet; waits up to `block_ms` for the first.
+
+        Raises EntriesMissed when the group has delivered entries that did not come here, as when an answer
+        got lost or a deposed reader woke: take over, and fold again from a known place.
+        """
         ...
 
     async def take_over(self) -> list[str]:

@@ -15,8 +15,8 @@
 -- lost the caller's last entry, as after a failover to a replica that lagged.
 --
 -- resourceVersions are decimal numbers of any length: the longer is the newer, then the later in text.
-local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
-if redis.call('GET', KEYS[2]) ~= ARGV[1] or groups.err or #groups == 0 then
+local groups = redis.call('EXISTS', KEYS[1]) == 1 and redis.call('XINFO', 'GROUPS', KEYS[1]) or {}
+if redis.call('GET', KEYS[2]) ~= ARGV[1] or #groups == 0 then
   return redis.error_reply('REPLACED the log has another identity, or its stream has gone')
 end
 if ARGV[4] ~= '' and #redis.call('XRANGE', KEYS[1], ARGV[4], ARGV[4]) == 0

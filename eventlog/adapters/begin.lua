@@ -8,8 +8,8 @@
 -- A stream is made with its group: where the group is missing, the stream was deleted, and may have been made
 -- again without what it held. What was seen is void then, or its objects would never be told again.
 local function has_group()
-  local groups = redis.pcall('XINFO', 'GROUPS', KEYS[2])
-  for _, group in ipairs(groups.err and {} or groups) do
+  local groups = redis.call('EXISTS', KEYS[2]) == 1 and redis.call('XINFO', 'GROUPS', KEYS[2]) or {}
+  for _, group in ipairs(groups) do
     if group[2] == ARGV[3] then return true end
   end
   return false

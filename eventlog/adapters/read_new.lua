@@ -6,9 +6,9 @@
 -- Returns the id of the last entry handed out now, then the entries as XRANGE gives them.
 -- Nothing is handed out on error: REPLACED when the log is another one or has no group; MISSED <id> when the group
 -- stands at another entry, because an answer got lost or another reader took entries.
-local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
+local groups = redis.call('EXISTS', KEYS[1]) == 1 and redis.call('XINFO', 'GROUPS', KEYS[1]) or {}
 local stands_at
-for _, group in ipairs(groups.err and {} or groups) do
+for _, group in ipairs(groups) do
   if group[2] == ARGV[2] then
     for i = 1, #group, 2 do
       if group[i] == 'last-delivered-id' then stands_at = group[i + 1] end

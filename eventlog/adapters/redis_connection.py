@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,10 @@ OLDEST = (7, 0)
 """Redis 7.0: XAUTOCLAIM reports deleted entries."""
 TIMEOUT_S = 10.0
 """How long a connection or an answer may take."""
+
+
+_FORBIDDEN = re.compile("NOPERM|ACL failure|can't run this command")
+"""What servers say of a missing right; inside a script it has no code, and each words it in its own way."""
 
 
 class EndLost(LogError):
@@ -101,7 +106,7 @@ def _meaning(error: errors.ResponseError, address: str) -> Exception:
             meaning = EndLost()
         case ["FENCED", epoch, *_]:
             meaning = Fenced(-1, int(epoch))
-        case _ if isinstance(error, errors.NoPermissionError) or "NOPERM" in text or "ACL failure" in text:
+        case _ if isinstance(error, errors.NoPermissionError) or _FORBIDDEN.search(text):
             meaning = LogRefused(
                 f"Redis at {address} forbids a command: {text}; see docs/redis.md for the ACL"
             )

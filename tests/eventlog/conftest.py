@@ -1,10 +1,11 @@
-"""Both logs: in memory, and in a real Redis-compatible server that the package brings."""
+"""Every log: in memory, in the server that the package brings, and in an installed `redis-server`."""
 
 from __future__ import annotations
 
 import itertools
+import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -12,6 +13,12 @@ from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.memory import MemoryLog
 from eventlog.adapters.redis_streams import connect
 from eventlog.port import Log
+from tests.eventlog.installed import InstalledServer
+
+Server = EmbeddedServer | InstalledServer
+SERVERS: dict[str, Callable[[], Server]] = {"embedded": EmbeddedServer}
+if shutil.which("redis-server"):
+    SERVERS["redis-server"] = InstalledServer
 
 _clusters = itertools.count()
 
@@ -21,11 +28,24 @@ def now_ms() -> int:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[EmbeddedServer]:
-    embedded = EmbeddedServer()
-    embedded.start()
-    yield embedded
-    embedded.stop()
+def servers() -> Iterator[Callable[[str], Server]]:
+    """Each one started when it is first asked for."""
+    started: dict[str, Server] = {}
+
+    def server_of(name: str) -> Server:
+        if name not in started:
+            started[name] = SERVERS[name]()
+            started[name].start()
+        return started[name]
+
+    yield server_of
+    for server in started.values():
+        server.stop()
+
+
+@pytest.fixture(scope="session", params=sorted(SERVERS))
+def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
+    return servers(request.param)
 
 
 @pytest.fixture
@@ -33,12 +53,13 @@ def cluster() -> str:
     return f"test-{next(_clusters)}"
 
 
-@pytest.fixture(params=["memory", "redis"])
-async def log(request: pytest.FixtureRequest, cluster: str) -> AsyncIterator[Log]:
+@pytest.fixture(params=["memory", *sorted(SERVERS)])
+async def log(
+    request: pytest.FixtureRequest, servers: Callable[[str], Server], cluster: str
+) -> AsyncIterator[Log]:
     if request.param == "memory":
         yield MemoryLog(now_ms)
         return
-    embedded = request.getfixturevalue("server")
-    redis_log = await connect(embedded.url, cluster, "binder-1", now_ms)
+    redis_log = await connect(servers(request.param).url, cluster, "binder-1", now_ms)
     yield redis_log
     await redis_log.close()

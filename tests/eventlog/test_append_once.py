@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.memory import MemoryLog
 from eventlog.adapters.redis_streams import connect
 from eventlog.entries import CHANGES, Entry, EntryType, StoredEntry
 from eventlog.port import START, Log
-from tests.eventlog.conftest import now_ms
+from tests.eventlog.conftest import Server, now_ms
 
 UIDS = ("u1", "u2", "u3")
 BODIES = (b"{}", b'{"a":1}', b'{"a":2}')
@@ -97,7 +96,7 @@ async def test_log_in_memory_follows_the_model(batches: list[list[Entry]]) -> No
 
 @given(batches=runs())
 @settings(max_examples=60, deadline=None)
-async def test_log_in_redis_follows_the_model(server: EmbeddedServer, batches: list[list[Entry]]) -> None:
+async def test_log_in_redis_follows_the_model(server: Server, batches: list[list[Entry]]) -> None:
     log = await connect(server.url, f"model-{next(_clusters)}", "one", now_ms)
     await hold_to_the_model(log, batches)
     await log.close()

@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 from redis.asyncio import Redis
 
-from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.redis_streams import RedisLog, connect
 from eventlog.entries import Entry, EntryType, StoredEntry
 from eventlog.errors import EntriesMissed, LogRefused, LogReplaced, LogUnavailable
 from eventlog.keys import GROUP, Keys
 from eventlog.port import START, Retention, Snapshot
-from tests.eventlog.conftest import now_ms
+from tests.eventlog.conftest import Server, now_ms
 from tests.eventlog.cutting import cutting
 
 
@@ -26,14 +25,14 @@ def pod(number: int, *, version: str = "", name: str = "") -> Entry:
 
 
 @pytest.fixture
-async def redis(server: EmbeddedServer) -> AsyncIterator[Redis]:
+async def redis(server: Server) -> AsyncIterator[Redis]:
     client = Redis.from_url(server.url)
     yield client
     await client.aclose()
 
 
 @pytest.fixture
-async def log(server: EmbeddedServer, cluster: str) -> AsyncIterator[RedisLog]:
+async def log(server: Server, cluster: str) -> AsyncIterator[RedisLog]:
     opened = await connect(server.url, cluster, "binder-1", now_ms)
     yield opened
     await opened.close()
@@ -53,9 +52,7 @@ async def history(log: RedisLog) -> list[str]:
     return [one.entry.name for one in stored if isinstance(one, StoredEntry)]
 
 
-async def test_entries_whose_delivery_got_lost_are_not_passed_over(
-    server: EmbeddedServer, cluster: str
-) -> None:
+async def test_entries_whose_delivery_got_lost_are_not_passed_over(server: Server, cluster: str) -> None:
     async with cutting(server.url) as proxy:
         log = await connect(proxy.url, cluster, "binder-1", now_ms)
         identity = await log.identity()
@@ -75,9 +72,7 @@ async def test_entries_whose_delivery_got_lost_are_not_passed_over(
         await log.close()
 
 
-async def test_intent_whose_answer_got_lost_is_not_written_twice(
-    server: EmbeddedServer, cluster: str
-) -> None:
+async def test_intent_whose_answer_got_lost_is_not_written_twice(server: Server, cluster: str) -> None:
     async with cutting(server.url) as proxy:
         log = await connect(proxy.url, cluster, "binder-1", now_ms)
         await log.commit(1, b"first", {})
@@ -89,7 +84,7 @@ async def test_intent_whose_answer_got_lost_is_not_written_twice(
         await log.close()
 
 
-async def test_change_whose_answer_got_lost_is_appended_once(server: EmbeddedServer, cluster: str) -> None:
+async def test_change_whose_answer_got_lost_is_appended_once(server: Server, cluster: str) -> None:
     async with cutting(server.url) as proxy:
         log = await connect(proxy.url, cluster, "watcher-1", now_ms)
         await append(log, pod(1))
@@ -104,7 +99,7 @@ async def test_change_whose_answer_got_lost_is_appended_once(server: EmbeddedSer
 
 
 async def test_deposed_reader_that_wakes_once_more_costs_the_next_one_nothing(
-    server: EmbeddedServer, log: RedisLog, cluster: str
+    server: Server, log: RedisLog, cluster: str
 ) -> None:
     deposed = await connect(server.url, cluster, "binder-0", now_ms)
     identity = await log.identity()
@@ -131,7 +126,7 @@ async def test_reading_waits_for_the_next_entry_and_not_longer(log: RedisLog) ->
 
 
 async def test_every_pending_entry_is_taken_over_also_those_trimmed_away(
-    server: EmbeddedServer, log: RedisLog, cluster: str, redis: Redis, keys: Keys
+    server: Server, log: RedisLog, cluster: str, redis: Redis, keys: Keys
 ) -> None:
     """Cases 061 and 064: more than one XAUTOCLAIM gives at a time, some without their content."""
     dead = await connect(server.url, cluster, "binder-0", now_ms)
@@ -169,6 +164,20 @@ async def test_stream_that_was_deleted_and_made_again_is_not_taken_for_whole(
         await log.append_once([pod(2)], old)
     assert await log.identity() != old
     assert await log.read_range(START, 10) == []
+
+
+async def test_user_who_may_not_look_at_groups_does_not_void_the_log(
+    server: Server, log: RedisLog, redis: Redis, keys: Keys, cluster: str
+) -> None:
+    await append(log, pod(1))
+    rights = ["on", "nopass", "~*", "+@all", "-xinfo|groups"]
+    await redis.execute_command("ACL", "SETUSER", "blind", "reset", *rights)
+    blind = await connect(server.url.replace("unix://", "unix://blind:x@"), cluster, "two", now_ms)
+    with pytest.raises(LogRefused, match="forbids"):
+        await blind.identity()
+    await blind.close()
+    await redis.acl_deluser("blind")
+    assert await history(log) == ["p1"]
 
 
 async def test_emptied_server_is_noticed_by_who_appends_and_who_reads(
@@ -220,7 +229,7 @@ async def test_names_that_hold_the_separator_stop_nobody(log: RedisLog) -> None:
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
-async def test_both_protocols_serve(server: EmbeddedServer, cluster: str, protocol: int) -> None:
+async def test_both_protocols_serve(server: Server, cluster: str, protocol: int) -> None:
     log = await connect(f"{server.url}?protocol={protocol}", cluster, "one", now_ms)
     identity = await log.identity()
     await log.take_over()

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from redis.asyncio import Redis
 
-from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.memory_presence import MemoryPresence
 from eventlog.adapters.redis_presence import RedisPresence
 from eventlog.presence import Presence
-from tests.eventlog.conftest import now_ms
+from tests.eventlog.conftest import SERVERS, Server, now_ms
 
 pytestmark = pytest.mark.enable_socket
 
 
-@pytest.fixture(params=["memory", "redis"])
-async def presence(request: pytest.FixtureRequest, cluster: str) -> AsyncIterator[Presence]:
+@pytest.fixture(params=["memory", *sorted(SERVERS)])
+async def presence(
+    request: pytest.FixtureRequest, servers: Callable[[str], Server], cluster: str
+) -> AsyncIterator[Presence]:
     if request.param == "memory":
         yield MemoryPresence(now_ms)
         return
-    server: EmbeddedServer = request.getfixturevalue("server")
+    server = servers(request.param)
     redis = Redis.from_url(server.url)
     yield RedisPresence(redis, server.url, f"{{gpubinder:{cluster}}}:watchers")
     await redis.aclose()
