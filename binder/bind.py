@@ -10,7 +10,9 @@ from eventlog.errors import LogError
 from kube.errors import ApiError
 
 PAUSE_S = 1.0
-"""Between the end of a term by a fault and the next try."""
+PAUSE_LIMIT_S = 15.0
+"""Between the end of a term by a fault and the next try: doubling while terms end within `SHORT_S`."""
+SHORT_S = 30.0
 
 
 class TermObserver(PassObserver, Protocol):
@@ -27,13 +29,17 @@ class TermObserver(PassObserver, Protocol):
 
 async def bind(post: Post, observer: TermObserver) -> None:
     """Serve term after term until cancelled; the lease is given back at the end."""
+    pause_s = PAUSE_S
     try:
         while True:
             epoch = await post.leader.acquire()
             observer.term_began(epoch)
+            began_s = asyncio.get_running_loop().time()
             why = await _serve_term(post)
             observer.term_ended(why)
-            await asyncio.sleep(PAUSE_S)
+            is_short = asyncio.get_running_loop().time() - began_s < SHORT_S
+            pause_s = min(PAUSE_LIMIT_S, pause_s * 2) if is_short else PAUSE_S
+            await asyncio.sleep(pause_s)
     finally:
         await asyncio.shield(post.leader.release())
 

@@ -34,12 +34,16 @@ class LeaseName:
 
 
 class Leader:
-    """Acquires and renews the Lease; `clock` is monotonic seconds, `now_ms` the wall clock for display."""
+    """Acquires and renews the Lease; `now_ms` is for display, `report` hears why it is out of reach."""
 
-    def __init__(self, client: Client, lease: LeaseName, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, client: Client, lease: LeaseName, now_ms: Callable[[], int], report: Callable[[str], None]
+    ) -> None:
         self._client = client
         self._lease = lease
         self._now_ms = now_ms
+        self._report = report
+        self._reported = ""
         self._seen: tuple[str, float] = ("", 0.0)
         self._renewed_at = float("-inf")
         self.epoch = -1
@@ -81,8 +85,12 @@ class Leader:
         started = _monotonic()
         try:
             held = await self._claim_or_renew()
-        except ApiError:
+        except ApiError as error:
+            if self._reported != str(error):  # once per cause: it is tried again every two seconds
+                self._reported = str(error)
+                self._report(self._reported)
             return False
+        self._reported = ""
         if held:
             self._renewed_at = started
         return held

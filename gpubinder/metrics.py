@@ -87,6 +87,10 @@ class Observer:
         self._metrics.restarts.labels(kind).inc()
         say(logging.WARNING, "watch_restarted", kind=kind, cause=why, again_in_s=wait_s)
 
+    def lease_unreachable(self, why: str) -> None:
+        """The Lease can be neither taken nor renewed."""
+        say(logging.WARNING, "lease_unreachable", cause=why, next="tried again; check --lease-namespace")
+
     def term_began(self, epoch: int) -> None:
         """We are the active binder now."""
         self._metrics.leader.set(1)

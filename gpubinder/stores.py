@@ -50,6 +50,18 @@ class LogStore:
 
     log: RedisLog
     presence: RedisPresence
+    embedded: EmbeddedServer | None = None
+
+    def check_embedded(self) -> None:
+        """Raises CommandError when our own server has ended: nobody else starts it again."""
+        if self.embedded is not None and not self.embedded.is_running:
+            raise CommandError(
+                "the embedded Redis has ended; start gpubinder again, on the same --data if any"
+            )
+
+
+class OtherLog(CommandError):
+    """The log is that of another cluster."""
 
 
 @asynccontextmanager
@@ -67,7 +79,7 @@ async def open_log(choice: LogChoice, cluster: str, consumer: str) -> AsyncItera
         raise CommandError(str(error)) from None
     presence = connect_presence(url, cluster)
     try:
-        yield LogStore(log, presence)
+        yield LogStore(log, presence, embedded)
     finally:
         await presence.close()
         await log.close()
@@ -90,22 +102,31 @@ async def open_cluster(choice: ClusterChoice) -> AsyncIterator[HttpClient]:
         yield client
 
 
-async def check_cluster_of_log(log: RedisLog, client: HttpClient, settings: Settings) -> None:
+async def check_cluster_of_log(
+    log: RedisLog, client: HttpClient, settings: Settings, *, is_running: bool = False
+) -> None:
     """Two clusters in one log would sell each other's units. Raises CommandError when it is another's.
 
-    A simulated cluster ends with its process: its log begins anew with the next one.
+    A simulated cluster ends with its process: a log of our own begins anew with the next one.
     """
     try:
         namespace = await client.get(ObjectKey(NAMESPACES, "kube-system"))
         uid = str(namespace["metadata"]["uid"])
         owner = await log.cluster_of(uid)
-        if owner != uid and settings.cluster_choice.is_embedded:
+        if (
+            owner != uid
+            and settings.cluster_choice.is_embedded
+            and settings.log_choice.url is None
+            and not is_running
+        ):
             await log.begin_anew(await log.identity())
             return
-    except (ApiError, LogError) as error:
+    except LogError as error:
+        raise CommandError(" ".join(str(error).split())) from None
+    except ApiError as error:
         raise CommandError(_advice(error)) from None
     if owner != uid:
-        raise CommandError(
+        raise OtherLog(
             f"the log under --cluster {settings.cluster} is that of another cluster (kube-system {owner}, "
             f"not {uid}); give each cluster a --cluster name of its own"
         )

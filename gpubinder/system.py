@@ -16,9 +16,10 @@ from binder.bind import bind
 from binder.consumer import Post
 from binder.core.policy import Policy
 from binder.leader import Leader, LeaseName
+from gpubinder.errors import CommandError
 from gpubinder.metrics import Metrics, Observer
 from gpubinder.settings import Settings
-from gpubinder.stores import check_cluster_of_log, now_ms, open_cluster, open_log
+from gpubinder.stores import LogStore, OtherLog, check_cluster_of_log, now_ms, open_cluster, open_log
 from gpubinder.web import serving
 from ingest.heart import beat
 from ingest.replica import Replica
@@ -27,6 +28,8 @@ from kube.adapters.http import HttpClient
 from model.kinds import BY_KIND
 
 LEASE = "gpubinder-binder"
+WATCH_S = 5.0
+"""How often a process looks whether its log is still its own."""
 
 
 class Role(StrEnum):
@@ -54,6 +57,22 @@ class System:
             task.result()
 
 
+async def _keep_watch(store: LogStore, client: HttpClient, settings: Settings) -> None:
+    """End the process when what it was started on is no more: its embedded server, or a log that is its own.
+
+    After an emptied Redis the first process to look claims the log again. Raises CommandError.
+    """
+    while True:
+        await asyncio.sleep(WATCH_S)
+        store.check_embedded()
+        try:
+            await check_cluster_of_log(store.log, client, settings, is_running=True)
+        except OtherLog:
+            raise
+        except CommandError:
+            continue  # a store is away: the loops say so, and wait
+
+
 @asynccontextmanager
 async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> AsyncIterator[System]:
     """Start what the roles need, and stop it in order. Raises CommandError."""
@@ -75,10 +94,16 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
             loops += [Replica(store.presence, instance, BY_KIND, watch).run()]
             loops += [beat(store.log, instance, now_ms)]
         if Role.BIND in roles:
-            leader = Leader(client, LeaseName(settings.lease_namespace, LEASE, instance), now_ms)
+            leader = Leader(
+                client,
+                LeaseName(settings.lease_namespace, LEASE, instance),
+                now_ms,
+                observer.lease_unreachable,
+            )
             loops += [bind(Post(client, store.log, leader, Policy(), now_ms, observer, instance), observer)]
         else:
             observer.is_ready = True
+        loops += [_keep_watch(store, client, settings)]
         tasks = tuple(asyncio.create_task(loop) for loop in loops)
         try:
             yield System(client, observer, tasks)

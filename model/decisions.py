@@ -100,4 +100,22 @@ class DeleteClaim:
     claim: ObjectRef
 
 
-Decision = CreateClaim | BindClaim | PinLauncher | MarkWaiting | WarnVmi | DeleteClaim
+@dataclass(frozen=True, slots=True)
+class KeepClass:
+    """Put our finalizer on a class: it must not go while a claim names it (R30)."""
+
+    set: str
+    gpu_class: ObjectRef
+
+
+@dataclass(frozen=True, slots=True)
+class LetClassGo:
+    """Take our finalizer off a class that is being deleted and that no claim names (R30)."""
+
+    set: str
+    gpu_class: ObjectRef
+
+
+Decision = (
+    CreateClaim | BindClaim | PinLauncher | MarkWaiting | WarnVmi | DeleteClaim | KeepClass | LetClassGo
+)

@@ -10,7 +10,7 @@ from model.claims import GPUClaim, GPUClass
 from model.kinds import BY_KIND
 from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.meta import Lean
-from model.names import ANNOTATION_CLAIMS, ANNOTATION_CLASS, GATE
+from model.names import ANNOTATION_CLAIMS, ANNOTATION_CLASS, FINALIZER, GATE
 from model.nodes import Node
 from model.pods import Pod
 
@@ -43,7 +43,10 @@ def node(name: str = "gpu-1", units: int = 2, *, resource: str = H100, **changes
 def gpu_class(name: str = "h100", resource: str = H100, **spec: object) -> GPUClass:
     """A class; `spec` adds nodeSelector, tolerations, default."""
     return GPUClass.model_validate(
-        {"metadata": {"name": name, "uid": f"class-{name}"}, "spec": {"resourceName": resource, **spec}}
+        {
+            "metadata": {"name": name, "uid": f"class-{name}", "finalizers": [FINALIZER]},
+            "spec": {"resourceName": resource, **spec},
+        }
     )
 
 

@@ -18,6 +18,8 @@ from model.decisions import (
     CreateClaim,
     Decision,
     DeleteClaim,
+    KeepClass,
+    LetClassGo,
     MarkWaiting,
     ObjectRef,
     PinLauncher,
@@ -26,6 +28,7 @@ from model.decisions import (
 from model.instants import rfc3339
 from model.kubevirt import VirtualMachineInstance
 from model.meta import OwnerReference
+from model.names import FINALIZER
 from model.reasons import Reason
 
 
@@ -64,6 +67,20 @@ def release_ended(scene: Scene) -> list[Decision]:
         if vmi is not None and vmi.is_final and vmi.metadata.uid not in alive and _stays(claim):
             released.append(DeleteClaim(f"{vmi.metadata.namespace}/{vmi.metadata.name}", claim_ref(claim)))
     return released
+
+
+def keep_classes(scene: Scene) -> list[Decision]:
+    """A class stays until the last claim that names it has gone: who would count its units? (R30)."""
+    named = {claim.spec.class_name for claim in scene.shop.claims.values()}
+    decisions: list[Decision] = []
+    for name, gpu_class in sorted(scene.shop.classes.items()):
+        ref = ObjectRef("", name, gpu_class.metadata.uid)
+        is_kept = FINALIZER in gpu_class.metadata.finalizers
+        if gpu_class.metadata.deletion_timestamp is None and not is_kept:
+            decisions.append(KeepClass(f"class {name}", ref))
+        elif gpu_class.metadata.deletion_timestamp is not None and is_kept and name not in named:
+            decisions.append(LetClassGo(f"class {name}", ref))
+    return decisions
 
 
 def _stays(claim: GPUClaim) -> bool:

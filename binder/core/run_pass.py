@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from binder.core.decide import Waiting, place_set, release_ended
+from binder.core.decide import Waiting, keep_classes, place_set, release_ended
 from binder.core.launchers import Launcher
 from binder.core.policy import Policy
 from binder.core.scene import Scene, survey
@@ -41,7 +41,8 @@ def run_pass(
     scene = survey(state, claims, told, now_ms)
     decisions: list[Decision] = []
     waiting: list[Waiting] = []
-    # (0) what has ended gives its units back
+    # (0) classes in use stay, what has ended gives its units back
+    decisions += keep_classes(scene)
     decisions += release_ended(scene)
     # (3) gated launchers, then (6) new orders
     for claim_set in (*gated_sets(scene), *order_sets(scene.shop)):

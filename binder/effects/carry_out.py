@@ -21,14 +21,17 @@ from model.decisions import (
     CreateClaim,
     Decision,
     DeleteClaim,
+    KeepClass,
+    LetClassGo,
     MarkWaiting,
     ObjectRef,
     PinLauncher,
     WarnVmi,
 )
 from model.kinds import BY_KIND
+from model.names import FINALIZER
 from model.pods import Pod
-from model.resources import EVENTS, GPU_CLAIMS, PODS
+from model.resources import EVENTS, GPU_CLAIMS, GPU_CLASSES, PODS
 
 MAX_SETS_AT_ONCE = 16
 """Enough to hide the API server's latency, few enough to leave it room for others."""
@@ -100,6 +103,10 @@ class SetWriter:
                 await self._warn(decision)
             case DeleteClaim():
                 await self._delete_claim(decision)
+            case KeepClass(gpu_class=ref):
+                await self._set_finalizer(ref, is_kept=True)
+            case LetClassGo(gpu_class=ref):
+                await self._set_finalizer(ref, is_kept=False)
 
     def _newest(self, ref: ObjectRef) -> ObjectRef:
         return self._written.get(ref.name, ref)
@@ -143,6 +150,20 @@ class SetWriter:
             await self._client.create(EVENTS, objects.warning_event(decision, at_micro, self._instance))
         except AlreadyExists:
             return
+
+    async def _set_finalizer(self, ref: ObjectRef, *, is_kept: bool) -> None:
+        """Ours alone; those of others stay. A class that has gone is no longer our business."""
+        key = ObjectKey(GPU_CLASSES, ref.name)
+        try:
+            live = await self._client.get(key)
+        except NotFound:
+            return
+        meta = live["metadata"]
+        others = [name for name in meta.get("finalizers") or [] if name != FINALIZER]
+        wanted = [*others, FINALIZER] if is_kept else others
+        if meta["uid"] == ref.uid and wanted != (meta.get("finalizers") or []):
+            versioned = {"resourceVersion": meta["resourceVersion"], "finalizers": wanted or None}
+            await self._client.patch(key, {"metadata": versioned})
 
     async def _delete_claim(self, decision: DeleteClaim) -> None:
         ref = decision.claim

@@ -55,6 +55,11 @@ class EmbeddedServer:
         """The server's process."""
         return int(pid_file_of(self._folder).read_text(encoding="ascii"))
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process lives and answers."""
+        return self._server is not None and bool(self._server.is_running())
+
     def start(self) -> None:
         """Start the server. Raises LogRefused when the folder is in use or cannot be written."""
         self._lock = lock_folder(self._folder)

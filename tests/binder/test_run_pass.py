@@ -8,7 +8,16 @@ from binder.core.policy import Policy
 from binder.core.run_pass import PassResult, run_pass
 from binder.core.state import ClusterState
 from model.claims import GPUClaim
-from model.decisions import BindClaim, CreateClaim, DeleteClaim, MarkWaiting, PinLauncher, WarnVmi
+from model.decisions import (
+    BindClaim,
+    CreateClaim,
+    DeleteClaim,
+    KeepClass,
+    LetClassGo,
+    MarkWaiting,
+    PinLauncher,
+    WarnVmi,
+)
 from model.nodes import Node
 from model.reasons import Reason
 from tests.builders import (
@@ -390,3 +399,15 @@ def test_new_order_of_a_vm_joins_what_the_vm_holds_or_takes_it_along_or_waits() 
     assert nodes_of(node("a", 4), node("b", 2))["p2"] == "a"
     assert nodes_of(node("a", 3), node("b", 4)) == {"p1": "b", "p2": "b"}
     assert nodes_of(node("a", 3), node("b", 3)) == {}
+
+
+def test_class_is_kept_while_a_claim_names_it_and_let_go_after() -> None:
+    """R30: without its class nobody would count a claim's units."""
+    fresh = gpu_class().model_copy(
+        update={"metadata": gpu_class().metadata.model_copy(update={"finalizers": ()})}
+    )
+    assert [type(d) for d in decide(state(fresh)).decisions] == [KeepClass]
+    going = gpu_class().metadata.model_copy(update={"deletion_timestamp": "2026-12-01T00:00:00Z"})
+    leaving = gpu_class().model_copy(update={"metadata": going})
+    assert decide(state(leaving, node()), order("o", node="gpu-1")).decisions == ()
+    assert [type(d) for d in decide(state(leaving)).decisions] == [LetClassGo]

@@ -75,3 +75,13 @@ def test_sigkill_and_a_new_start_keep_the_data_and_one_server(tmp_path: Path) ->
         until(lambda: is_up(again), "up again")
         assert not is_alive(left_behind)
         assert (data / "appendonlydir").is_dir()
+
+
+def test_embedded_server_that_was_killed_ends_it_with_one_line(tmp_path: Path) -> None:
+    log, data = tmp_path / "log", tmp_path / "data"
+    process = start(log, "up", "--data", str(data))
+    until(lambda: is_up(log), "up")
+    os.kill(server_pid(data), signal.SIGKILL)
+    assert process.wait(LIMIT_S) == 1
+    assert log.read_text().splitlines()[-1].startswith("gpubinder: the embedded Redis has ended")
+    assert "Traceback" not in log.read_text()

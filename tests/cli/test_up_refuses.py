@@ -143,6 +143,22 @@ async def test_log_of_another_cluster_is_refused(tmp_path: Path) -> None:
     assert "--cluster" in line
 
 
+async def test_simulated_cluster_does_not_take_over_the_log_of_a_real_one() -> None:
+    """`--redis` without `--kubeconfig`: a slip that must not cost a real cluster its log."""
+    redis = EmbeddedServer()
+    redis.start()
+    try:
+        log = await connect(redis.url, "default", "other", lambda: 0)
+        await log.cluster_of("uid-of-a-real-one")
+        identity = await log.identity()
+        line = await asyncio.to_thread(line_of, "--redis", redis.url)
+        assert await log.identity() == identity
+        await log.close()
+    finally:
+        redis.stop()
+    assert "uid-of-a-real-one" in line
+
+
 def test_metrics_port_in_use() -> None:
     with taken_port() as port:
         line = line_of("--metrics-port", str(port))

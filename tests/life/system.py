@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,10 +15,11 @@ from binder.core.policy import Policy
 from binder.leader import Leader, LeaseName
 from eventlog.adapters.memory import MemoryLog
 from eventlog.port import Retention
+from ingest.backoff import Backoff
 from ingest.heart import beat
 from ingest.watcher import KindWatcher
 from kube.port import Client, Json, ObjectKey
-from model.kinds import WATCHED
+from model.kinds import WATCHED, WatchedKind
 from model.resources import GPU_CLAIMS, GPU_CLASSES, NODES, PODS, VIRTUAL_MACHINES
 from simulator.apiserver.server import ApiServer
 from simulator.cluster import api_server, living
@@ -83,11 +85,17 @@ class Life:
     def start(self, name: str, client: Client | None = None) -> list[asyncio.Task[None]]:
         """Start the loops; `client` may fail on purpose."""
         client = client or self.server
-        leader = Leader(client, LeaseName("kube-system", "gpubinder-binder", name), self.clock)
+        leader = Leader(
+            client, LeaseName("kube-system", "gpubinder-binder", name), self.clock, self.told.restarts.append
+        )
         post = Post(client, self.log, leader, Policy(), self.clock, self.told, name, self.retention)
-        loops = [KindWatcher(client, self.log, kind, name, self.clock, self.told).run() for kind in WATCHED]
+        loops = [self._watcher(client, kind, name).run() for kind in WATCHED]
         loops += [beat(self.log, name, self.clock), bind(post, self.told)]
         return [asyncio.create_task(loop) for loop in loops]
+
+    def _watcher(self, client: Client, kind: WatchedKind, name: str) -> KindWatcher:
+        backoff = Backoff(random.Random(f"{name} {kind.resource.kind}"))
+        return KindWatcher(client, self.log, kind, name, self.clock, self.told, backoff)
 
     async def add_node(self, name: str, units: int) -> None:
         await self.server.create(NODES, gpu_node(name, {H100: units}))

@@ -11,9 +11,9 @@ import pytest
 from eventlog.port import Retention, Snapshot
 from kube.errors import OutcomeUnknown, Unreachable
 from kube.port import MERGE, PLAIN_DELETE, DeleteOptions, Json, ObjectKey, PatchOptions
-from model.resources import GPU_CLAIMS, LEASES, PODS, VIRTUAL_MACHINES, Resource
+from model.resources import GPU_CLAIMS, GPU_CLASSES, LEASES, PODS, VIRTUAL_MACHINES, Resource
 from simulator.apiserver.server import ApiServer
-from tests.life.system import Life, live, stop
+from tests.life.system import H100, Life, live, stop
 
 
 class DyingClient:
@@ -46,9 +46,9 @@ class DyingClient:
         await self._write(key.resource, self._server.delete(key, options))
 
     async def _write(self, resource: Resource, write: Any) -> Any:
-        if resource != LEASES:
+        if resource not in (LEASES, GPU_CLASSES):
             self._left -= 1
-        if self._left > 0 or resource == LEASES:
+        if self._left > 0 or resource in (LEASES, GPU_CLASSES):
             return await write
         if self._is_after:
             await write
@@ -309,5 +309,28 @@ def test_entry_that_nobody_can_read_is_quarantined_with_its_bytes_and_stops_noth
             await life.until(lambda: life.vm_status("a") == "Running")
         (item,) = await life.log.quarantined(10)
         assert (item.body, "newer than" in item.why) == (b"v 99\nt ADDED", True)
+
+    live(story)
+
+
+def test_class_deleted_under_an_order_stays_until_the_order_has_gone() -> None:
+    """R30: its units are held, whoever sells them under another name."""
+
+    async def story(life: Life) -> None:
+        await life.add_node("gpu-1", 2)
+        body = {"metadata": {"name": "o", "namespace": "default"}, "spec": {"className": "h100", "units": 2}}
+        async with life.process():
+            await life.server.create(GPU_CLAIMS, body)
+            await life.until(lambda: life.node_of("o") == "gpu-1")
+            await life.server.delete(ObjectKey(GPU_CLASSES, "h100"))
+            other = {"metadata": {"name": "other"}, "spec": {"resourceName": H100}}
+            await life.server.create(GPU_CLASSES, other)
+            await life.start_vm("a", 1)
+            await asyncio.sleep(20)
+            assert life.node_of("a") == ""
+            await life.server.delete(ObjectKey(GPU_CLAIMS, "o", "default"))
+            await life.until(lambda: life.vm_status("a") == "Running")
+            names = [one["metadata"]["name"] for one in life.server.store.scan(GPU_CLASSES)]
+            assert names == ["other"]
 
     live(story)
