@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import orjson
+
 from kube.port import Json
 from model import resources as r
 from model.resources import Resource
 from simulator.apiserver.shapes import Leaf, ListOf, MapOf, Misfit, Shape, Struct, decoded
+from simulator.apiserver.store import copied
 
 
 def _texts(*names: str) -> dict[str, Shape]:
@@ -148,6 +151,28 @@ _EVENT = {
     "regarding": Struct(_texts("kind", "apiVersion", "namespace", "name", "uid")),
     "series": Struct({"count": Leaf.WHOLE, "lastObservedTime": Leaf.MICRO_TIME}),
 }
+_CRD_VERSION = Struct(
+    {
+        **_texts("name"),
+        "served": Leaf.FLAG,
+        "storage": Leaf.FLAG,
+        "schema": Struct({"openAPIV3Schema": Struct({})}),
+        "subresources": Struct({"status": Struct({})}),
+    }
+)
+_CRD_SPEC = Struct(
+    {
+        **_texts("group", "scope"),
+        "names": Struct(
+            {
+                **_texts("plural", "singular", "kind", "listKind"),
+                "shortNames": ListOf(Leaf.TEXT),
+                "categories": ListOf(Leaf.TEXT),
+            }
+        ),
+        "versions": ListOf(_CRD_VERSION),
+    }
+)
 _SHAPES: dict[Resource, dict[str, Shape]] = {
     r.PODS: {"spec": _POD_SPEC, "status": _POD_STATUS},
     r.NODES: _NODE,
@@ -158,14 +183,18 @@ _SHAPES: dict[Resource, dict[str, Shape]] = {
     r.STORAGE_CLASSES: _texts("provisioner", "volumeBindingMode", "reclaimPolicy"),
     r.LEASES: {"spec": _LEASE_SPEC},
     r.EVENTS: _EVENT,
-    r.CUSTOM_RESOURCE_DEFINITIONS: {"spec": Struct({}), "status": Struct({"conditions": _CONDITIONS})},
+    r.CUSTOM_RESOURCE_DEFINITIONS: {"spec": _CRD_SPEC, "status": Struct({"conditions": _CONDITIONS})},
 }
 
 
 def decoded_object(resource: Resource, obj: Json) -> Json:
-    """The object as the server holds it after decoding. Raises Misfit for a field of another type."""
+    """A copy of the object as the server holds it after decoding. Raises Misfit for what cannot be one."""
+    try:
+        plain = copied(obj)
+    except orjson.JSONEncodeError as error:
+        raise Misfit(f"the body is no JSON: {error}") from None
     shape = Struct({"metadata": _METADATA, **_SHAPES.get(resource, {})})
-    result: Json = decoded(shape, obj, resource.kind)
+    result: Json = decoded(shape, plain, resource.kind)
     for name, wanted in (("apiVersion", resource.api_version), ("kind", resource.kind)):
         found = result.setdefault(name, wanted)
         if found != wanted:

@@ -114,7 +114,7 @@ class ApiServer:
         """See Writer."""
         old = self._read(key)
         try:
-            new = decoded_object(key.resource, copied(body))
+            new = decoded_object(key.resource, body)
         except Misfit as error:
             raise refusals.undecodable(key, error) from None
         meta = new.get("metadata") or {}
@@ -213,7 +213,7 @@ class ApiServer:
         namespace = meta.get("namespace") or "" if isinstance(meta, dict) else ""
         key = ObjectKey(resource, str(name), str(namespace))
         try:
-            obj = decoded_object(resource, copied(body))
+            obj = decoded_object(resource, body)
         except Misfit as error:
             raise refusals.undecodable(key, error) from None
         meta = obj.setdefault("metadata", {})
@@ -310,11 +310,7 @@ def _patched(key: ObjectKey, old: Json, patch: Any, kind: PatchType) -> Json:
     new: Any = None
     if kind is PatchType.MERGE and isinstance(patch, Mapping):
         new = merge_patch(old, patch)
-    elif (
-        kind is PatchType.JSON
-        and not isinstance(patch, Mapping)
-        and all(isinstance(op, Mapping) for op in patch)
-    ):
+    elif kind is PatchType.JSON and _are_operations(patch):
         try:
             new = json_patch(old, patch)
         except PatchFailed as error:
@@ -323,7 +319,11 @@ def _patched(key: ObjectKey, old: Json, patch: Any, kind: PatchType) -> Json:
         raise refusals.bad_request(key, f"error decoding patch: the body is no {kind}")
     if not isinstance(new, dict):
         raise refusals.unpatchable(key, "no object is left")
-    return copied(new)
+    return new
+
+
+def _are_operations(patch: Any) -> bool:
+    return isinstance(patch, list | tuple) and all(isinstance(operation, Mapping) for operation in patch)
 
 
 def _check_identity(key: ObjectKey, old: Json, new: Json) -> None:
