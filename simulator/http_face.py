@@ -153,10 +153,9 @@ class HttpFace:
         match request.method:
             case "POST" if subresource == "binding" and resource == PODS:
                 target = (await http_requests.read_object(request)).get("target")
-                node_name = target.get("name") if isinstance(target, dict) else None
-                if not isinstance(node_name, str) or not node_name:
-                    raise refusals.bad_request(key, "target.name: Required value")
-                await self._server.bind(key, node_name)
+                if not isinstance(target, dict) or not isinstance(target.get("name", ""), str):
+                    raise refusals.bad_request(key, "the body is no Binding")
+                await self._server.bind(key, target.get("name", ""))
                 return _answer({"kind": "Status", "apiVersion": "v1", "status": "Success"}, 201)
             case "GET" if has_it:
                 return _answer(await self._server.get(key))

@@ -35,10 +35,17 @@ def grace_of(resource: Resource, obj: Json, asked_s: int | None) -> int:
 
 
 def add_propagation(meta: Json, propagation: Propagation | None) -> None:
-    """Let the object wait for its dependents, where that is asked for."""
-    waits_for = _PROPAGATION_FINALIZERS.get(propagation) if propagation else None
-    if waits_for and waits_for not in (meta.get("finalizers") or []):
-        meta["finalizers"] = [*(meta.get("finalizers") or []), waits_for]
+    """Let the object wait for its dependents as is asked for now, whatever was asked for before."""
+    if propagation is None:
+        return
+    finalizers = meta.get("finalizers") or []
+    waits_for = _PROPAGATION_FINALIZERS.get(propagation)
+    kept = [one for one in finalizers if one == waits_for or one not in _PROPAGATION_FINALIZERS.values()]
+    if waits_for and waits_for not in kept:
+        kept.append(waits_for)
+    meta["finalizers"] = kept
+    if not kept:
+        del meta["finalizers"]
 
 
 def mark(obj: Json, grace_s: int, now_ms: int) -> None:

@@ -22,6 +22,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _EVENT_FIELDS = ("eventTime", "type", "reason", "action", "reportingController", "reportingInstance")
 _EVENT_TYPES = ("Normal", "Warning")
 _NOTE_BYTES = 1024
+_ANNOTATION_BYTES = 256 * 1024
 _CLUSTERS_EVENTS_IN = ("default", "kube-system")
 _LEAST_IN_SERIES = 2
 _FIXED_IN_EVENTS = (*_EVENT_FIELDS, "note", "regarding", "related")
@@ -74,7 +75,16 @@ def _metadata_faults(meta: Json) -> Iterator[str]:
     for key in meta.get("annotations") or {}:
         if fault := qualified_fault(key.lower()):
             yield f"metadata.annotations: Invalid value: {quoted(key)}: {fault}"
-    for name in meta.get("finalizers") or []:
+    size = sum(
+        len(key.encode()) + len(value.encode()) for key, value in (meta.get("annotations") or {}).items()
+    )
+    if size > _ANNOTATION_BYTES:
+        yield f"metadata.annotations: Too long: may not be more than {_ANNOTATION_BYTES} bytes"
+    finalizers = meta.get("finalizers") or []
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        text = "finalizer orphan and foregroundDeletion cannot be both set"
+        yield f"metadata.finalizers: Invalid value: {quoted(finalizers)}: {text}"
+    for name in finalizers:
         if fault := qualified_fault(name):
             yield f"metadata.finalizers: Invalid value: {quoted(name)}: {fault}"
     yield from _owner_faults(meta.get("ownerReferences") or [])
@@ -85,6 +95,10 @@ def _owner_faults(owners: list[Json]) -> Iterator[str]:
         for name in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(name):
                 yield f"metadata.ownerReferences[{index}].{name}: Required value: must not be empty"
+        if str(owner.get("apiVersion")).count("/") > 1:
+            text = "must be <group>/<version> or <version>"
+            where = f"metadata.ownerReferences[{index}].apiVersion"
+            yield f"{where}: Invalid value: {quoted(owner['apiVersion'])}: {text}"
     if sum(owner.get("controller") is True for owner in owners) > 1:
         text = "Only one reference can have Controller set to true"
         yield f"metadata.ownerReferences: Invalid value: {quoted(owners)}: {text}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kube.errors import Gone
@@ -25,10 +26,9 @@ class Pages:
     _rest: dict[str, tuple[str, list[Json]]] = field(default_factory=dict)
     _given: int = 0
 
-    def first(self, resource: Resource, matches: Matches, limit: int) -> Page:
-        """The first page as of now; 0 is no limit."""
-        found = [obj for obj in self.store.scan(resource) if matches(obj)]
-        return self._page(str(self.store.revision), found, limit)
+    def first(self, scope: Iterable[Json], matches: Matches, limit: int) -> Page:
+        """The first page of what matches of `scope` as of now; 0 is no limit."""
+        return self._page(str(self.store.revision), list(scope), matches, limit)
 
     def later(self, resource: Resource, matches: Matches, limit: int, token: str) -> Page:
         """The page that a token stands for; raises Gone, BadRequest for what is no token."""
@@ -38,15 +38,23 @@ class Pages:
             text = "The provided continue parameter is too old to display a consistent list result."
             raise Gone(resource.full_name, text, 410, "Expired")
         version, rest = self._rest[token]
-        return self._page(version, [obj for obj in rest if matches(obj)], limit)
+        return self._page(version, rest, matches, limit)
 
     def expire(self) -> None:
         """Forget every list under way, as compaction does."""
         self._rest.clear()
 
-    def _page(self, version: str, found: list[Json], limit: int) -> Page:
-        shown, rest = (found[:limit], found[limit:]) if limit else (found, [])
-        return Page([copied(obj) for obj in shown], version, self._keep(version, rest) if rest else "")
+    def _page(self, version: str, scope: list[Json], matches: Matches, limit: int) -> Page:
+        """Like a real server's: whether what is left matches is seen only when it is asked for."""
+        shown: list[Json] = []
+        rest = iter(scope)
+        for obj in rest:
+            if matches(obj):
+                shown.append(copied(obj))
+            if limit and len(shown) == limit:
+                break
+        left = list(rest)
+        return Page(shown, version, self._keep(version, left) if left else "")
 
     def _keep(self, version: str, rest: list[Json]) -> str:
         self._given += 1

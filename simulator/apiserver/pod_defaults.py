@@ -27,13 +27,14 @@ def fill_in(pod: Json) -> None:
     for name, value in _DEFAULTS.items():
         spec.setdefault(name, value)
     spec.setdefault("securityContext", {})
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    _default_requests(spec.get("resources") or {})
     for container in _containers(spec):
         container.setdefault("terminationMessagePath", "/dev/termination-log")
         container.setdefault("terminationMessagePolicy", "File")
         container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
-        resources = container.setdefault("resources", {})
-        if resources.get("limits"):
-            resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
+        _default_requests(container.setdefault("resources", {}))
     _tolerate_brief_trouble(spec)
     drop_empty(pod)
 
@@ -65,6 +66,11 @@ def _containers(spec: Json) -> list[Json]:
     return [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
 
 
+def _default_requests(resources: Json) -> None:
+    if resources.get("limits"):
+        resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
+
+
 def _pull_policy(image: str) -> str:
     tag = image.rpartition("/")[2].partition(":")[2]
     return "IfNotPresent" if "@" in image or tag not in ("", "latest") else "Always"
@@ -73,8 +79,9 @@ def _pull_policy(image: str) -> str:
 def _qos_class(spec: Json) -> str:
     """Guaranteed where every container has limits of cpu and memory that are its requests."""
     asks, is_guaranteed = False, True
-    for container in _containers(spec):
-        resources = container.get("resources") or {}
+    whole = [spec] if spec.get("resources") else _containers(spec)
+    for one in whole:
+        resources = one.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         for name in _COUNTED_FOR_QOS:
             asks = asks or any(parse_quantity(side.get(name, 0)) for side in (limits, requests))

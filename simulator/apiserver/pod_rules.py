@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from kube.port import Json
 from simulator.apiserver.container_rules import container_faults
+from simulator.apiserver.names import subdomain_fault
 from simulator.apiserver.object_rules import quoted
 from simulator.apiserver.placement_rules import TERMS, placement_faults, required_terms
 
@@ -21,6 +22,7 @@ _MUTABLE = (
     "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
     "previously negative)"
 )
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _MAX_DEADLINE_S = 2**31 - 1
 
 
@@ -29,6 +31,16 @@ def pod_faults(pod: Json) -> Iterator[str]:
     spec = pod["spec"]
     yield from container_faults(spec)
     yield from placement_faults(spec)
+    if spec["restartPolicy"] not in _RESTART_POLICIES:
+        supported = ", ".join(map(quoted, _RESTART_POLICIES))
+        text = f"Unsupported value: {quoted(spec['restartPolicy'])}: supported values: {supported}"
+        yield f"spec.restartPolicy: {text}"
+    if spec.get("nodeName") and (fault := subdomain_fault(spec["nodeName"])):
+        yield f"spec.nodeName: Invalid value: {quoted(spec['nodeName'])}: {fault}"
+    names = [volume.get("name", "") for volume in spec.get("volumes") or []]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield f"spec.volumes[{index}].name: Duplicate value: {quoted(name)}"
     deadline = spec.get("activeDeadlineSeconds", 1)
     if not 1 <= deadline <= _MAX_DEADLINE_S:
         text = f"must be between 1 and {_MAX_DEADLINE_S}, inclusive"
@@ -54,9 +66,6 @@ def update_faults(old: Json, new: Json) -> Iterator[str]:
     yield from _toleration_faults(before.pop("tolerations", None) or [], after.pop("tolerations", None) or [])
     if was_gated:
         yield from _directive_faults(before, after)
-    grace_s = before.get("terminationGracePeriodSeconds", 0)
-    if grace_s < 0 and after.get("terminationGracePeriodSeconds") == 1:
-        after["terminationGracePeriodSeconds"] = grace_s
     for spec in (before, after):
         spec.pop("activeDeadlineSeconds", None)
         for container in [*spec["containers"], *(spec.get("initContainers") or [])]:

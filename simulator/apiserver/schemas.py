@@ -49,8 +49,10 @@ def shaped(schema: Schema, value: Any) -> Any:
         return [shaped(schema["items"], item) for item in value]
     if not isinstance(value, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
         return value
-    if isinstance(schema.get("additionalProperties"), dict):
-        return {key: shaped(schema["additionalProperties"], item) for key, item in value.items()}
+    extra = schema.get("additionalProperties")
+    if isinstance(extra, dict):
+        kept = {key: item for key, item in value.items() if item is not None or extra.get("nullable")}
+        return {key: shaped(extra, item) for key, item in kept.items()}
     properties = schema.get("properties")
     if properties is None:
         return {} if schema.get("type") == "object" else value

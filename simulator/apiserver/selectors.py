@@ -48,6 +48,12 @@ def matcher(resource: Resource, selection: Selection) -> Matches:
     return matches
 
 
+def in_scope(selection: Selection) -> Selection:
+    """The selection that a server reads whole: a namespace, or the one object that is named."""
+    named = re.fullmatch(r"metadata\.name==?[^,]*", selection.field_selector)
+    return Selection(selection.namespace, "", selection.field_selector if named else "")
+
+
 def _label_tests(selector: str) -> list[Callable[[Mapping[str, str]], bool]]:
     tests = []
     readers = ((_SET, _set_test), (_EQUAL, _equal_test), (_COMPARED, _compare_test), (_EXISTS, _exists_test))

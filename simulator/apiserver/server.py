@@ -34,7 +34,7 @@ from simulator.apiserver.admission import Mutator, Operation, Request, Validator
 from simulator.apiserver.kind_shapes import decoded_object
 from simulator.apiserver.paging import Pages
 from simulator.apiserver.patches import PatchFailed, json_patch, merge_patch
-from simulator.apiserver.selectors import matcher
+from simulator.apiserver.selectors import in_scope, matcher
 from simulator.apiserver.served import Served, ServedKinds
 from simulator.apiserver.shapes import Misfit
 from simulator.apiserver.store import Key, Store, copied, key_of
@@ -81,7 +81,8 @@ class ApiServer:
         matches = matcher(resource, selection)
         if continue_token:
             return self._pages.later(resource, matches, limit, continue_token)
-        return self._pages.first(resource, matches, limit)
+        scope = filter(matcher(resource, in_scope(selection)), self.store.scan(resource))
+        return self._pages.first(scope, matches, limit)
 
     async def watch(
         self, resource: Resource, selection: Selection = ALL, *, resource_version: str, timeout_s: int = 300
@@ -159,6 +160,8 @@ class ApiServer:
     async def bind(self, key: ObjectKey, node_name: str) -> None:
         """Bind a pod to a node, as the scheduler does (pods/binding)."""
         pod = self._read(key)
+        if not node_name:
+            raise refusals.server_fault(key, "target.name: Required value")
         if pod["metadata"].get("deletionTimestamp"):
             raise refusals.unbindable(key, "is being deleted, cannot be assigned to a host")
         if pod["spec"].get("nodeName"):
