@@ -57,7 +57,9 @@ async def read(client: Reader, now_ms: int) -> Scene:
             meta = raw["metadata"]
             key = (meta.get("namespace", ""), meta["name"])
             try:
-                state.shelves[kind].put(key, meta["uid"], lean_object(watched.model, watched.prune, raw))
+                state.shelves[kind].put(
+                    key, meta["uid"], meta["resourceVersion"], lean_object(watched.model, watched.prune, raw)
+                )
             except Malformed:
                 continue
     claims.update(state.of(GPUClaim))

@@ -13,7 +13,7 @@ import orjson
 
 from binder.core.state import ClusterState, Key
 
-VERSION = 1
+VERSION = 2
 """Raise it when a lean object gains a field: bytes folded before lack it."""
 
 
@@ -22,7 +22,10 @@ def encode_state(state: ClusterState) -> bytes:
     shelves = {
         kind: {
             "absent_since_ms": shelf.absent_since_ms,
-            "objects": [[*key, shelf.uids[key], orjson.Fragment(body)] for key, body in shelf.bodies()],
+            "objects": [
+                [*key, shelf.uids[key], shelf.versions[key], orjson.Fragment(body)]
+                for key, body in shelf.bodies()
+            ],
         }
         for kind, shelf in sorted(state.shelves.items())
     }
@@ -44,9 +47,9 @@ def decode_state(body: bytes) -> ClusterState | None:
         state = ClusterState(complete=set(raw["complete"]), heard_ms=raw["heard_ms"])
         for kind, given in raw["shelves"].items():
             shelf = state.shelves[kind]
-            for namespace, name, uid, obj in given["objects"]:
+            for namespace, name, uid, version, obj in given["objects"]:
                 key: Key = (namespace, name)
-                shelf.put(key, uid, orjson.dumps(obj))
+                shelf.put(key, uid, version, orjson.dumps(obj))
             shelf.absent_since_ms = given["absent_since_ms"]
     except (zlib.error, KeyError, TypeError, ValueError):
         return None

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from eventlog.entries import Entry, EntryType
+from eventlog.entries import Entry, EntryType, is_newer
 from model.kinds import BY_KIND
 from model.meta import Lean
 
@@ -34,13 +34,21 @@ class Shelf(Generic[Model]):
     models: dict[Key, Model] = field(default_factory=dict)
     fresh: dict[Key, bytes] = field(default_factory=dict)
     uids: dict[Key, str] = field(default_factory=dict)
+    versions: dict[Key, str] = field(default_factory=dict)
     unreadable: dict[Key, str] = field(default_factory=dict)
     """Objects whose bytes are no object of the kind, and why; they are in no pass."""
     absent_since_ms: int = 0
     _bodies: dict[Key, bytes] = field(default_factory=dict)
 
-    def put(self, key: Key, uid: str, body: bytes) -> None:
-        """Take in a version."""
+    def put(self, key: Key, uid: str, version: str, body: bytes) -> None:
+        """Take in a version.
+
+        A watcher that lags may tell of an object after another told of its successor of the same name: the
+        newer resourceVersion stays.
+        """
+        if self.uids.get(key, uid) != uid and is_newer(self.versions[key], version):
+            return
+        self.versions[key] = version
         self.fresh[key] = self._bodies[key] = body
         self.uids[key] = uid
         self.absent_since_ms = 0
@@ -49,12 +57,12 @@ class Shelf(Generic[Model]):
         """Take the object away, if it is still the one of that uid."""
         if self.uids.get(key) == uid:
             del self.uids[key]
-            for part in (self.fresh, self.models, self.unreadable, self._bodies):
+            for part in (self.fresh, self.models, self.unreadable, self.versions, self._bodies):
                 part.pop(key, None)
 
     def clear(self) -> None:
         """Take everything away."""
-        for part in (self.fresh, self.models, self.uids, self.unreadable, self._bodies):
+        for part in (self.fresh, self.models, self.uids, self.versions, self.unreadable, self._bodies):
             part.clear()
         self.absent_since_ms = 0
 
@@ -115,7 +123,7 @@ def fold_entry(state: ClusterState, entry: Entry) -> None:
         return
     match entry.type:
         case EntryType.ADDED | EntryType.MODIFIED:
-            shelf.put((entry.namespace, entry.name), entry.uid, entry.object)
+            shelf.put((entry.namespace, entry.name), entry.uid, entry.resource_version, entry.object)
         case EntryType.DELETED:
             shelf.drop((entry.namespace, entry.name), entry.uid)
         case EntryType.SYNCED:

@@ -32,6 +32,8 @@ async def follow(
             event = _seen_as(change, matches)
             if event is not None:
                 yield event
+        if _is_behind(shelf, position):
+            continue  # it came while the watcher was slow to take an event: no bookmark may pass it over
         now = loop.time() + _ROUNDING_S
         if now >= min(ends, bookmark_at):
             position = max(position, store.revision)
@@ -69,8 +71,13 @@ def _changes_after(shelf: Shelf, position: int, resource: Resource) -> list[Chan
     return list(islice(reversed(shelf.history), new))[::-1]
 
 
+def _is_behind(shelf: Shelf, position: int) -> bool:
+    """Whether there is something to tell after `position`, be it that it is forgotten."""
+    return position < shelf.compacted or bool(shelf.history and shelf.history[-1].revision > position)
+
+
 async def _wait_for_news(shelf: Shelf, seconds: float, position: int) -> None:
-    if position < shelf.compacted or (shelf.history and shelf.history[-1].revision > position):
+    if _is_behind(shelf, position):
         return
     try:
         # Not wait_for: before Python 3.12 it can swallow a cancellation that meets the news.

@@ -35,6 +35,14 @@ def test_deletion_takes_only_the_object_of_its_uid() -> None:
     assert dict(state.of(Node)) == {}
 
 
+def test_laggard_that_tells_of_a_predecessor_does_not_hide_its_successor() -> None:
+    """Two watchers: one has told of the new object of the name, the other still tells of the old one."""
+    new = Entry(EntryType.ADDED, "Node", "", "a", "u2", "10", "w2", 2, b'{"metadata":{"uid":"u2"}}')
+    old = Entry(EntryType.MODIFIED, "Node", "", "a", "u1", "9", "w1", 3, b'{"metadata":{"uid":"u1"}}')
+    state = folded(entry(EntryType.ADDED), new, old, entry(EntryType.DELETED))
+    assert [node.metadata.uid for node in state.of(Node).values()] == ["u2"]
+
+
 def test_kind_is_complete_after_its_list_or_its_absence() -> None:
     """R33."""
     state = folded(Entry(EntryType.SYNCED, "Node"), Entry(EntryType.ABSENT, VMS, ts_ms=1))
@@ -105,4 +113,4 @@ def test_bytes_that_are_no_snapshot_are_none(body: bytes) -> None:
 def test_snapshot_of_another_version_is_not_read() -> None:
     body = zlib.decompress(encode_state(ClusterState()))
     assert decode_state(zlib.compress(body)) is not None
-    assert decode_state(zlib.compress(body.replace(b'"v":1', b'"v":0'))) is None
+    assert decode_state(zlib.compress(body.replace(b'"v":2', b'"v":0'))) is None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,3 +87,24 @@ def test_embedded_server_that_was_killed_ends_it_with_one_line(tmp_path: Path) -
     assert process.wait(LIMIT_S) == 1
     assert log.read_text().splitlines()[-1].startswith("gpubinder: the embedded Redis has ended")
     assert "Traceback" not in log.read_text()
+
+
+def test_metrics_and_health_are_served_while_it_runs(tmp_path: Path) -> None:
+    """40-interfaces: every process serves /metrics, /healthz and /readyz."""
+    log = tmp_path / "log"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def ask(path: str) -> str:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return str(answer.read().decode())
+
+    with running(log, "up", "--metrics-port", str(port)):
+        until(lambda: is_up(log), "up")
+        assert (ask("/healthz"), ask("/readyz")) == ("ok\n", "ok\n")
+        metrics = ask("/metrics")
+    assert "gpubinder_leader 1.0" in metrics
+    assert 'gpubinder_watch_events_total{kind="Node",result="appended",type="ADDED"} 3.0' in metrics
+    assert "gpubinder_pass_duration_seconds_count" in metrics
