@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -18,12 +19,24 @@ ENVIRONMENT = {"auto_envvar_prefix": "GPUBINDER"}
 Command = Callable[..., Any]
 _PORT = click.IntRange(0, 65535)
 
+
+def _plain_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    """A name that people can read, type and tell apart in Redis."""
+    if not re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", value):
+        raise click.BadParameter("letters, digits, dashes, dots and underscores, 63 at most")
+    return value
+
+
 _COMMON = (
     click.option("--kubeconfig", metavar="PATH", help="The cluster; in a pod, without it, the pod's own."),
     click.option("--context", metavar="NAME", help="A context of the kubeconfig; default: its current one."),
     click.option("--redis", metavar="URL", help="The log, e.g. redis://:PASSWORD@HOST:6379."),
     click.option(
-        "--cluster", default="default", show_default=True, help="Names this cluster's keys in Redis."
+        "--cluster",
+        default="default",
+        show_default=True,
+        callback=_plain_name,
+        help="Names this cluster's keys in Redis.",
     ),
     click.option("--metrics-port", type=_PORT, default=0, show_default=True, help="0 serves none."),
     click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),

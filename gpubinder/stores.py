@@ -166,7 +166,7 @@ def _advice(error: Exception) -> str:
     if isinstance(error, Unauthorized):
         return f"{text}; the credentials of the kubeconfig are not accepted: log in again or choose --context"
     if isinstance(error, Forbidden):
-        return f"{text}; give this account the roles of deploy/"
+        return f"{text}; this account lacks the right: grant it on the kind that is named"
     if isinstance(error, ApiError):
         return f"{text}; check that the API server runs and that --kubeconfig and --context name it"
     return text

@@ -9,6 +9,5 @@ from dataclasses import dataclass
 class Policy:
     """Times are in seconds."""
 
-    is_enabled: bool = True
     stale_after_s: int = 60
     """A log that says nothing for longer allows no decision (R33): six missed heartbeats."""

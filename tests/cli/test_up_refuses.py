@@ -196,6 +196,8 @@ def test_data_folder_that_is_a_file(tmp_path: Path) -> None:
         ["--embedded", "--kubeconfig", "x"],
         ["--metrics-port", "99999"],
         ["--log-format", "xml"],
+        ["--cluster", ""],
+        ["--cluster", "a}b"],
         ["--unknown"],
     ],
 )
