@@ -43,6 +43,8 @@ class Snapshot:
     body: bytes
 
 
+TOMBSTONE_MS = 30 * 60 * 1000
+"""How long a deleted uid is remembered: longer than any watcher can lag without listing again."""
 QUARANTINE_LIMIT = 1000
 """Enough to see a pattern; what is broken by the thousand is broken in one way."""
 

@@ -20,7 +20,15 @@ from eventlog.entries import (
     is_newer,
 )
 from eventlog.errors import Fenced, LogReplaced
-from eventlog.port import QUARANTINE_LIMIT, LogInfo, Quarantined, Retention, Seen, Snapshot
+from eventlog.port import (
+    QUARANTINE_LIMIT,
+    TOMBSTONE_MS,
+    LogInfo,
+    Quarantined,
+    Retention,
+    Seen,
+    Snapshot,
+)
 
 
 @dataclass(slots=True)
@@ -41,6 +49,7 @@ class MemoryLog:
     _identity: str = ""
     _events: list[tuple[str, Fields]] = field(default_factory=list)
     _known: dict[str, dict[str, _Known]] = field(default_factory=dict)
+    _tombs: dict[tuple[str, str], int] = field(default_factory=dict)
     _passes: list[tuple[str, str, bytes]] = field(default_factory=list)
     _projections: dict[str, dict[str, bytes]] = field(default_factory=dict)
     _epoch: int = -1
@@ -62,6 +71,7 @@ class MemoryLog:
     async def append_once(self, entries: Sequence[Entry], identity: str) -> list[bool]:
         """See EventAppender."""
         self._check(identity)
+        self._forget_the_long_gone()
         return [self._append(entry) for entry in entries]
 
     async def seen(self, kind: str) -> Mapping[str, Seen]:
@@ -178,6 +188,10 @@ class MemoryLog:
         self._events.append((self._next_id(), fields))
         self._news.set()
 
+    def remembered(self) -> int:
+        """How many objects it knows, with those that are gone and may still be spoken of."""
+        return sum(map(len, self._known.values()))
+
     def flush(self) -> None:
         """Lose everything, as an emptied Redis does."""
         self._drop_events()
@@ -190,6 +204,7 @@ class MemoryLog:
         self._identity = ""
         self._events.clear()
         self._known.clear()
+        self._tombs.clear()
         self._pending.clear()
         self._delivered = 0
         self._removed = 0
@@ -221,9 +236,16 @@ class MemoryLog:
         deleted = entry.type is EntryType.DELETED
         digest = hashlib.sha256(entry.object).hexdigest()[:32]
         kind[entry.uid] = _Known(entry.resource_version, digest, entry.namespace, entry.name, deleted)
+        if deleted:
+            self._tombs[entry.kind, entry.uid] = self.now_ms() + TOMBSTONE_MS
         if old is None:
             return not deleted
         return deleted or old.digest != digest
+
+    def _forget_the_long_gone(self) -> None:
+        now = self.now_ms()
+        for kind, uid in [key for key, until_ms in self._tombs.items() if until_ms <= now]:
+            del self._known[kind][uid], self._tombs[kind, uid]
 
     def _write_pass(self, what: str, body: bytes) -> str:
         entry_id = self._next_id()

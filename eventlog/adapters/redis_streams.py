@@ -25,7 +25,15 @@ from eventlog.adapters.redis_trimmer import RedisTrimmer
 from eventlog.entries import CHANGES, Entry, EntryType, Stored, decode_entry, encode_entry, id_order
 from eventlog.errors import Fenced, LogReplaced
 from eventlog.keys import GROUP, Keys
-from eventlog.port import QUARANTINE_LIMIT, LogInfo, Quarantined, Retention, Seen, Snapshot
+from eventlog.port import (
+    QUARANTINE_LIMIT,
+    TOMBSTONE_MS,
+    LogInfo,
+    Quarantined,
+    Retention,
+    Seen,
+    Snapshot,
+)
 from model.kinds import BY_KIND
 
 PIPELINE = 200
@@ -34,8 +42,6 @@ ACKS = 1000
 """Ids per acknowledging call: Lua cannot unpack more than some thousands."""
 DIGEST_BYTES = 16
 """Of a lean object: enough that two different ones never share it."""
-TOMBSTONE_MS = 30 * 60 * 1000
-"""How long a deleted uid is remembered: longer than any watcher can lag without listing again."""
 _SEPARATOR = "\x1f"
 
 
@@ -55,7 +61,8 @@ class RedisLog:
         self._snapshot_script = Script(redis, address, "snapshot.lua")
         self._trimmer = RedisTrimmer(redis, address, keys)
         self._group = RedisGroup(redis, address, keys, consumer)
-        self._last_appended = ""
+        self._newest: dict[str, str] = {}
+        """By identity, the newest entry when we last appended: what we take for told is no newer."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -74,12 +81,11 @@ class RedisLog:
             try:
                 answers = await self._append_script.run_all(calls)
             except EndLost:
-                self._last_appended = ""
                 await self.begin_anew(identity)
                 raise LogReplaced from None
-            for *flags, last_id in answers:
+            for *flags, newest in answers:
                 appended += [flag == 1 for flag in flags]
-                self._last_appended = text_of(last_id) or self._last_appended
+                self._newest = {identity: text_of(newest)}
         return appended
 
     async def seen(self, kind: str) -> Mapping[str, Seen]:
@@ -198,7 +204,7 @@ class RedisLog:
     def _append_call(self, kind: str, entries: Iterable[Entry], identity: str) -> Call:
         keys = self._keys
         names = [keys.events, keys.identity, keys.seen(kind), keys.tombs(kind)]
-        arguments: Arguments = [identity, self._now_ms(), TOMBSTONE_MS, self._last_appended]
+        arguments: Arguments = [identity, self._now_ms(), TOMBSTONE_MS, self._newest.get(identity, "")]
         for entry in entries:
             what = "m" if entry.type not in CHANGES else "d" if entry.type is EntryType.DELETED else "c"
             digest = hashlib.blake2b(entry.object, digest_size=DIGEST_BYTES).digest()

@@ -205,6 +205,41 @@ async def test_server_that_lost_what_it_had_acknowledged_makes_everybody_list_ag
     assert await append(log, pod(1), pod(2), pod(3)) == [True] * 3
 
 
+async def test_replica_that_was_second_to_tell_notices_too(
+    server: Server, log: RedisLog, cluster: str, redis: Redis, keys: Keys
+) -> None:
+    """It took the change for told, and the one that told it may have died with the old primary."""
+    second = await connect(server.url, cluster, "w2", now_ms)
+    await append(log, pod(1), pod(2))
+    assert await append(second, pod(2)) == [False]
+    (last, _), *_ = await redis.xrevrange(keys.events, count=1)
+    await redis.xdel(keys.events, last)
+    with pytest.raises(LogReplaced):
+        await append(second, pod(2))
+    await second.close()
+
+
+async def test_log_that_lost_every_entry_is_noticed(log: RedisLog, redis: Redis, keys: Keys) -> None:
+    await append(log, pod(1))
+    await redis.xtrim(keys.events, maxlen=0, approximate=False)
+    with pytest.raises(LogReplaced):
+        await append(log, pod(1))
+    assert await append(log, pod(1)) == [True]
+
+
+async def test_change_that_could_not_be_told_is_not_taken_for_told(
+    server: Server, log: RedisLog, redis: Redis, cluster: str
+) -> None:
+    identity = await log.identity()
+    await redis.execute_command("ACL", "SETUSER", "mute", "reset", "on", "nopass", "~*", "+@all", "-xadd")
+    mute = await connect(server.url.replace("unix://", "unix://mute:x@"), cluster, "two", now_ms)
+    with pytest.raises(LogRefused, match="forbids"):
+        await mute.append_once([pod(1)], identity)
+    await mute.close()
+    await redis.acl_deluser("mute")
+    assert await append(log, pod(1)) == [True]
+
+
 async def test_own_entries_may_be_trimmed_behind_a_snapshot(log: RedisLog) -> None:
     await log.take_over()
     await append(log, *(pod(n) for n in range(1, 4)))

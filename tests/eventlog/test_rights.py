@@ -12,11 +12,11 @@ from redis.cluster import key_slot
 
 from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.redis_presence import connect as connect_presence
-from eventlog.adapters.redis_streams import TOMBSTONE_MS, connect
+from eventlog.adapters.redis_streams import connect
 from eventlog.entries import Entry, EntryType
 from eventlog.errors import LogError, LogRefused
 from eventlog.keys import Keys
-from eventlog.port import Quarantined, Retention, Snapshot
+from eventlog.port import TOMBSTONE_MS, Quarantined, Retention, Snapshot
 from tests.eventlog.conftest import now_ms
 
 DOCS = Path(__file__).parents[2] / "docs" / "redis.md"
