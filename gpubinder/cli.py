@@ -6,8 +6,12 @@ Errors are one line on stderr: exit 2 for wrong use, 1 for failure.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +30,64 @@ from gpubinder.system import EVERYTHING, Role, running
 from model.crds import all_crds
 
 _INFO = 20
+_FAREWELL_S = 1.5
+"""How long what is said on the way out, to servers that may hang, may take: the lease, connections."""
+
+
+class OneLine(click.ClickException):
+    """What ends a command, as one line without control characters; exit code 1."""
+
+    def __init__(self, message: str) -> None:
+        text = " ".join(message.split())
+        super().__init__(text if text.isprintable() else repr(text)[1:-1])
+
+    def show(self, file: Any = None) -> None:
+        """Write the line to stderr."""
+        click.echo(f"gpubinder: {self.message}", file=file, err=True)
+
+
+class WrongUse(OneLine):
+    """Options that cannot be used; exit code 2. A URL that stands in the wrong place keeps its password."""
+
+    exit_code = 2
+
+    def __init__(self, error: click.UsageError) -> None:
+        text = re.sub(r"://\S*@", "://", error.format_message())
+        path = error.ctx.command_path if error.ctx else "gpubinder"
+        super().__init__(f"{text.rstrip('.')}; see {path} --help")
 
 
 class OneLineErrors(click.Group):
-    """A group whose commands end with one line instead of a stack trace."""
+    """A group whose commands end with one line: no stack trace, no usage text around it."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Parse the group's own options."""
+        with _one_line():
+            return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a CommandError becomes its line and exit code 1."""
-        try:
+        """Parse the command's options and run it."""
+        with _one_line():
             return super().invoke(ctx)
-        except CommandError as error:
-            click.echo(f"gpubinder: {error}", err=True)
-            ctx.exit(1)
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except CommandError as error:
+        raise OneLine(str(error)) from None
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        raise WrongUse(error) from None
+
+
+def _in_writable_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """Told before the demo, not after it."""
+    if path is not None and not os.access(path.absolute().parent, os.W_OK):
+        raise click.BadParameter(f"{path.absolute().parent} is no folder that can be written to")
+    return path
 
 
 @click.group(cls=OneLineErrors)
@@ -90,7 +140,12 @@ def status(*, as_json: bool, **options: Any) -> None:
 
 @main.command(context_settings=ENVIRONMENT)
 @click.option("--fast", is_flag=True, help="Do not pause for the reader.")
-@click.option("--picture", type=click.Path(path_type=Path), help="Also write it as an SVG.")
+@click.option(
+    "--picture",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    callback=_in_writable_folder,
+    help="Also write it as an SVG.",
+)
 def demo(*, fast: bool, picture: Path | None) -> None:
     """Tell the story of some VMs that want GPUs, from a running embedded system."""
     configure("text", "ERROR")
@@ -118,18 +173,25 @@ def _run(options: dict[str, Any], roles: frozenset[Role], *, may_embed: bool) ->
 
 
 async def _until_stopped(settings: Settings, roles: frozenset[Role]) -> None:
+    """Run until a signal, which also ends a start that waits for a server. Raises CommandError."""
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    work, stopped = asyncio.create_task(_work(settings, roles)), asyncio.create_task(stop.wait())
+    await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    work.cancel()
+    await asyncio.wait({work}, timeout=_FAREWELL_S)
+    work.cancel()
+    with suppress(asyncio.CancelledError):
+        await work
+    say(_INFO, "down")
+
+
+async def _work(settings: Settings, roles: frozenset[Role]) -> None:
     async with running(settings, roles) as system:
         say(_INFO, "up", api_server=system.client.url, cluster=settings.cluster)
-        waiting = {asyncio.create_task(system.wait()), asyncio.create_task(stop.wait())}
-        done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        for task in done:
-            task.result()
-    say(_INFO, "down")
+        await system.wait()
 
 
 if __name__ == "__main__":

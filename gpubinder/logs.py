@@ -21,6 +21,9 @@ def configure(log_format: str, level: str = "INFO") -> None:
     LOGGER.handlers[:] = [handler]
     LOGGER.setLevel(level)
     LOGGER.propagate = False
+    # The Kubernetes library logs what it raises or what we check for and tell in one line.
+    logging.getLogger("kubernetes").propagate = False
+    logging.getLogger("kubernetes").addHandler(logging.NullHandler())
 
 
 def say(level: int, event: str, **keys: Any) -> None:

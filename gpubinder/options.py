@@ -27,10 +27,40 @@ def _plain_name(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
+def _not_empty(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """An empty value is a variable that was not set, no wish for a simulated cluster or an embedded log."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty; leave the option out, or give it a value")
+    return value
+
+
+def _folder(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
+    folder = _not_empty(ctx, parameter, value)
+    return None if folder is None else Path(folder)
+
+
+def _namespace(_: click.Context, __: click.Parameter, value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", value):
+        raise click.BadParameter("no namespace can have that name")
+    return value
+
+
 _COMMON = (
-    click.option("--kubeconfig", metavar="PATH", help="The cluster; in a pod, without it, the pod's own."),
-    click.option("--context", metavar="NAME", help="A context of the kubeconfig; default: its current one."),
-    click.option("--redis", metavar="URL", help="The log, e.g. redis://:PASSWORD@HOST:6379."),
+    click.option(
+        "--kubeconfig",
+        metavar="PATH",
+        callback=_not_empty,
+        help="The cluster; in a pod, without it, the pod's own.",
+    ),
+    click.option(
+        "--context",
+        metavar="NAME",
+        callback=_not_empty,
+        help="A context of the kubeconfig; default: its current one.",
+    ),
+    click.option(
+        "--redis", metavar="URL", callback=_not_empty, help="The log, e.g. redis://:PASSWORD@HOST:6379."
+    ),
     click.option(
         "--cluster",
         default="default",
@@ -43,14 +73,19 @@ _COMMON = (
 )
 _BINDING = (
     click.option(
-        "--lease-namespace", default="kube-system", show_default=True, help="Where the leader's Lease is."
+        "--lease-namespace",
+        default="kube-system",
+        show_default=True,
+        callback=_namespace,
+        help="Where the leader's Lease is.",
     ),
 )
 _EMBEDDED = (
     click.option("--embedded", is_flag=True, help="Use the simulated cluster even inside a pod."),
     click.option(
         "--data",
-        type=click.Path(path_type=Path),
+        metavar="FOLDER",
+        callback=_folder,
         help="Folder of the embedded log's data; default: none kept.",
     ),
     click.option(

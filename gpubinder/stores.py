@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator
@@ -37,6 +38,9 @@ from simulator.objects import gpu_node
 
 DEMO_GPU = "nvidia.com/GH100_H100_SXM5_80GB"
 UNITS_PER_NODE = 4
+START_S = 15.0
+"""How long an API server may take to say what it serves."""
+_CHECK = "check that the API server runs and that --kubeconfig and --context name it"
 
 
 def now_ms() -> int:
@@ -67,24 +71,21 @@ class OtherLog(CommandError):
 @asynccontextmanager
 async def open_log(choice: LogChoice, cluster: str, consumer: str) -> AsyncIterator[LogStore]:
     """The log, checked. Raises CommandError with the one line for the user."""
-    embedded = None if choice.url else EmbeddedServer(choice.folder)
-    try:
-        if embedded is not None:
-            embedded.start()
-        url = choice.url or (embedded.url if embedded else "")
-        log = await connect_log(url, cluster, consumer, now_ms)
-    except LogError as error:
-        if embedded is not None:
-            embedded.stop()
-        raise CommandError(str(error)) from None
-    presence = connect_presence(url, cluster)
-    try:
+    async with AsyncExitStack() as stack:
+        embedded, url = None, choice.url
+        try:
+            if url is None:
+                embedded = EmbeddedServer(choice.folder)
+                stack.callback(embedded.stop)
+                embedded.start()
+                url = embedded.url
+            log = await connect_log(url, cluster, consumer, now_ms)
+        except LogError as error:
+            raise CommandError(str(error)) from None
+        stack.push_async_callback(log.close)
+        presence = connect_presence(url, cluster)
+        stack.push_async_callback(presence.close)
         yield LogStore(log, presence, embedded)
-    finally:
-        await presence.close()
-        await log.close()
-        if embedded is not None:
-            embedded.stop()
 
 
 @asynccontextmanager
@@ -96,7 +97,10 @@ async def open_cluster(choice: ClusterChoice) -> AsyncIterator[HttpClient]:
             kubeconfig = await stack.enter_async_context(_simulated(choice))
         try:
             client = await stack.enter_async_context(await connect_cluster(kubeconfig, choice.context))
-            await _check_cluster(client)
+            async with asyncio.timeout(START_S):
+                await _check_cluster(client)
+        except TimeoutError:
+            raise CommandError(f"{client.url} gives no answer within {START_S:.0f} s; {_CHECK}") from None
         except (Misconfigured, ApiError) as error:
             raise CommandError(_advice(error)) from None
         yield client
@@ -168,5 +172,5 @@ def _advice(error: Exception) -> str:
     if isinstance(error, Forbidden):
         return f"{text}; this account lacks the right: grant it on the kind that is named"
     if isinstance(error, ApiError):
-        return f"{text}; check that the API server runs and that --kubeconfig and --context name it"
+        return f"{text}; {_CHECK}"
     return text

@@ -25,17 +25,27 @@ _FORBIDDEN = re.compile("NOPERM|ACL failure|can't run this command")
 """What servers say of a missing right; inside a script it has no code, and each words it in its own way."""
 
 
+_UNCLEAR = "the given URL"
+"""What is said of a URL that cannot be shown without the risk of a password."""
+
+
 class EndLost(LogError):
     """The server no longer holds what it had acknowledged to us."""
 
 
 def address_of(url: str) -> str:
-    """The URL without user and password."""
+    """The URL without user, password and options; nothing of one in which a password may be elsewhere.
+
+    A password with a bare `/`, `#` or `?` cuts a URL in the wrong places: an `@` behind the host tells.
+    """
     try:
         parts = urlsplit(url)
         host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
     except ValueError:
-        return "the given URL"
+        return _UNCLEAR
+    is_socket = parts.scheme == "unix" and not parts.netloc
+    if "@" in parts.path + parts.query + parts.fragment and not is_socket:
+        return _UNCLEAR
     return f"{parts.scheme}://{host}{parts.path}" if parts.scheme else parts.path
 
 
@@ -45,18 +55,28 @@ def open_redis(url: str) -> Redis:
     It repeats nothing by itself: an intent would be written twice, and entries whose delivery got lost would
     be passed over by the next read. Who calls knows what to do about LogUnavailable.
     """
+    if address_of(url) == _UNCLEAR:
+        raise _no_such_url(url)
     try:
-        return Redis.from_url(
+        redis = Redis.from_url(
             url,
             socket_timeout=TIMEOUT_S + 10,
             socket_connect_timeout=TIMEOUT_S,
             retry=Retry(NoBackoff(), 0),
         )
-    except ValueError:  # its text may quote a piece of the password
-        raise LogRefused(
-            f"--redis {address_of(url)} is no such URL; write redis://USER:PASSWORD@HOST:PORT, rediss:// for "
-            "TLS, or unix://PATH; in a password write / as %2F, # as %23 and @ as %40"
-        ) from None
+        # Makes no request, and tells the options behind the URL's `?` that no connection takes.
+        redis.connection_pool.make_connection()  # type: ignore[no-untyped-call]
+    except (ValueError, TypeError, errors.RedisError):  # its text may quote a piece of the password
+        raise _no_such_url(url) from None
+    return redis
+
+
+def _no_such_url(url: str) -> LogRefused:
+    return LogRefused(
+        f"--redis {address_of(url)} is no such URL; write redis://USER:PASSWORD@HOST:PORT, rediss:// for "
+        "TLS, or unix://PATH, with options of redis-py alone behind a ?; in a password write / as %2F, "
+        "# as %23, ? as %3F and @ as %40"
+    )
 
 
 async def check_server(redis: Redis, address: str) -> None:
@@ -91,7 +111,15 @@ def translated(address: str) -> Iterator[None]:
     except errors.ResponseError as error:
         raise _meaning(error, address) from None
     except (errors.ConnectionError, errors.TimeoutError, errors.InvalidResponse, OSError) as error:
-        raise LogUnavailable(f"Redis at {address} cannot be reached: {error}; is it running?") from None
+        is_it = "is it running, and with TLS?" if address.startswith("rediss:") else "is it running?"
+        raise LogUnavailable(f"Redis at {address} cannot be reached: {_cause(error)}; {is_it}") from None
+
+
+def _cause(error: Exception) -> str:
+    """With what the library keeps to itself: TLS faults, a missing file of certificates."""
+    text, inner = str(error).rstrip("."), error.__context__
+    is_hidden = isinstance(inner, OSError) and inner.strerror and inner.strerror not in text
+    return f"{text} ({inner})" if is_hidden else text
 
 
 def _meaning(error: errors.ResponseError, address: str) -> Exception:
@@ -116,6 +144,12 @@ def _meaning(error: errors.ResponseError, address: str) -> Exception:
             meaning = LogRefused(
                 f"Redis at {address} lacks a command ({text}); gpubinder needs 7.0 or newer: upgrade it"
             )
+        case _ if "DB index" in text:
+            meaning = LogRefused(f"Redis at {address} has no such database: give a lower number behind the /")
+        case _ if isinstance(error, errors.ReadOnlyError):
+            meaning = LogUnavailable(
+                f"Redis at {address} answers: {text}; is it a replica? name the primary in --redis"
+            )
         case _:
-            meaning = LogUnavailable(f"Redis at {address} answers: {text}")
+            meaning = LogUnavailable(f"Redis at {address} answers: {text}; see its own log")
     return meaning

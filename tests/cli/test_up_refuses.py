@@ -24,15 +24,14 @@ from tests.cli.process import gpubinder
 pytestmark = pytest.mark.enable_socket
 
 
-def line_of(*arguments: str, code: int = 1) -> str:
+def line_of(*arguments: str, **env: str) -> str:
     """The one line of a run that must fail."""
-    done = gpubinder("up", *arguments)
+    done = gpubinder("up", *arguments, env=env)
     lines = done.stderr.splitlines()
-    assert done.returncode == code, done.stderr
-    if code == 1:
-        assert len(lines) == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    return lines[-1]
+    assert done.returncode == 1, done.stderr
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("gpubinder: ")
+    return lines[0]
 
 
 def kubeconfig(folder: Path, server: str = "https://127.0.0.1:1") -> Path:
@@ -74,13 +73,24 @@ def test_kubeconfig_that_cannot_be_used(tmp_path: Path, text: str | None, named:
     assert named.lower() in line.lower()
 
 
+def test_credential_plugin_that_fails(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path)
+    config = yaml.safe_load(path.read_text())
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(tmp_path / "none")}
+    config["users"][0]["user"] = {"exec": plugin}
+    path.write_text(yaml.safe_dump(config))
+    assert "credential plugin" in line_of("--kubeconfig", str(path))
+
+
 def test_context_that_the_kubeconfig_does_not_have(tmp_path: Path) -> None:
     line = line_of("--kubeconfig", str(kubeconfig(tmp_path)), "--context", "nowhere")
     assert "nowhere" in line
 
 
-def test_redis_that_refuses_connections() -> None:
-    line = line_of("--redis", "redis://127.0.0.1:1")
+@pytest.mark.parametrize("by_environment", [True, False])
+def test_redis_that_refuses_connections(by_environment: bool) -> None:
+    url = "redis://127.0.0.1:1"
+    line = line_of(GPUBINDER_REDIS=url) if by_environment else line_of("--redis", url)
     assert "redis://127.0.0.1:1" in line
     assert "is it running?" in line
 
@@ -112,9 +122,42 @@ def test_redis_older_than_7(version: str, named: str) -> None:
     assert "7.0" in line
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:6379", "redis://127.0.0.1:port"])
-def test_redis_url_that_is_none(url: str) -> None:
-    assert "--redis" in line_of("--redis", url)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:1",
+        "127.0.0.1:6379",
+        "redis://127.0.0.1:port",
+        "redis://127.0.0.1:1?colour=red",
+        "redis://127.0.0.1:1?ssl_cert_reqs=none",
+        "redis://:12/s3cret@127.0.0.1",
+        "redis://:12#s3cret@127.0.0.1",
+        "redis://:a?s3cret=x@127.0.0.1",
+        "user:s3cret@127.0.0.1:1",
+    ],
+)
+def test_redis_url_that_is_none_is_told_without_its_password(url: str) -> None:
+    line = line_of("--redis", url)
+    assert "--redis" in line
+    assert "s3cret" not in line
+    assert ":12" not in line
+
+
+def test_redis_without_such_a_database() -> None:
+    with ValkeyServer() as server:
+        line = line_of("--redis", f"redis://127.0.0.1:{server.port}/99")
+    assert "/99 has no such database" in line
+
+
+def test_redis_that_is_a_replica() -> None:
+    with ValkeyServer() as server, Redis(port=server.port) as redis:
+        redis.execute_command("REPLICAOF", "127.0.0.1", "1")
+        line = line_of("--redis", f"redis://127.0.0.1:{server.port}")
+    assert "primary" in line
+
+
+def test_redis_behind_tls() -> None:
+    assert "with TLS?" in line_of("--redis", "rediss://127.0.0.1:1")
 
 
 async def test_missing_crds_name_the_command_that_installs_them(tmp_path: Path) -> None:
@@ -187,38 +230,6 @@ def test_data_folder_in_use(tmp_path: Path) -> None:
 def test_data_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     assert str(tmp_path / "data") in line_of("--data", str(tmp_path / "data"))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--redis", "redis://127.0.0.1:1", "--data", "x"],
-        ["--embedded", "--kubeconfig", "x"],
-        ["--metrics-port", "99999"],
-        ["--log-format", "xml"],
-        ["--cluster", ""],
-        ["--cluster", "a}b"],
-        ["--unknown"],
-    ],
-)
-def test_wrong_use_exits_2(arguments: list[str]) -> None:
-    line_of(*arguments, code=2)
-
-
-def test_options_can_be_given_by_the_environment() -> None:
-    done = gpubinder("up", env={"GPUBINDER_REDIS": "redis://127.0.0.1:1"})
-    assert done.returncode == 1
-    assert "redis://127.0.0.1:1" in done.stderr
-
-
-def test_crds_are_printed_for_kubectl() -> None:
-    done = gpubinder("crds")
-    kinds = [document["kind"] for document in yaml.safe_load_all(done.stdout)]
-    assert kinds == ["CustomResourceDefinition"] * 3 + [
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
-    ]
-    assert len(list(yaml.safe_load_all(gpubinder("crds", "--gate", "none").stdout))) == 3
 
 
 @contextmanager
