@@ -32,11 +32,14 @@ class RedisGroup:
         self._script = Script(redis, address, "read_new.lua")
         self._stands_at = ""
         """The last entry that the group has handed out, as far as we know."""
+        self._identity = ""
+        """Of the log in which it stands there."""
 
     async def read_new(self, limit: int, block_ms: int, identity: str) -> list[Stored]:
         """See EventReader."""
         with translated(self._address):
-            self._stands_at = self._stands_at or await self._place()
+            if not self._stands_at or identity != self._identity:
+                self._stands_at, self._identity = await self._place(), identity
             if block_ms > 0:
                 await self._redis.xread({self._keys.events: self._stands_at}, count=1, block=block_ms)
         arguments: Arguments = [identity, GROUP, self._consumer, limit, self._stands_at]
@@ -47,7 +50,7 @@ class RedisGroup:
         self._stands_at = text_of(last_id)
         return [decode_entry(text_of(entry_id), _pairs(flat)) for entry_id, flat in found]
 
-    async def take_over(self) -> list[str]:
+    async def take_over(self, identity: str) -> list[str]:
         """See EventReader."""
         ids: list[str] = []
         cursor = "0-0"
@@ -61,7 +64,7 @@ class RedisGroup:
                 ids += [text_of(entry_id) for entry_id, _ in claimed] + [text_of(one) for one in gone]
                 if cursor == "0-0":
                     break
-            self._stands_at = await self._place()
+            self._stands_at, self._identity = await self._place(), identity
         return ids
 
     async def _place(self) -> str:

@@ -23,7 +23,7 @@ from eventlog.adapters.redis_group import RedisGroup
 from eventlog.adapters.redis_scripts import Arguments, Call, Script
 from eventlog.adapters.redis_trimmer import RedisTrimmer
 from eventlog.entries import CHANGES, Entry, EntryType, Stored, decode_entry, encode_entry, id_order
-from eventlog.errors import Fenced, LogReplaced
+from eventlog.errors import EntriesMissed, Fenced, LogReplaced
 from eventlog.keys import GROUP, Keys
 from eventlog.port import (
     QUARANTINE_LIMIT,
@@ -110,12 +110,17 @@ class RedisLog:
 
     async def read_new(self, limit: int, block_ms: int, identity: str) -> list[Stored]:
         """See EventReader."""
-        return await self._group.read_new(limit, block_ms, identity)
+        try:
+            return await self._group.read_new(limit, block_ms, identity)
+        except EntriesMissed as error:
+            if id_order(error.theirs) > id_order(error.ours):
+                raise
+        await self.begin_anew(identity)  # the log has lost its end, with changes that all take for told
+        raise LogReplaced
 
     async def take_over(self) -> list[str]:
         """See EventReader."""
-        await self.identity()
-        return await self._group.take_over()
+        return await self._group.take_over(await self.identity())
 
     async def commit(self, epoch: int, intent: bytes, projections: Mapping[str, Mapping[str, bytes]]) -> str:
         """See Journal."""

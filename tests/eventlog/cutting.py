@@ -1,4 +1,4 @@
-"""A proxy that loses answers: the server has done what was asked, and nobody hears of it."""
+"""A proxy that cuts connections: before the server hears of a request, or before its answer arrives."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from pathlib import Path
 
 @dataclass
 class Cutting:
-    """`loses_answers` cuts each connection in place of the next answer."""
+    """`loses_answers` cuts each connection in place of the next answer.
+
+    `passes` counts down with each request; the one that finds it at zero is cut, and those after it are not.
+    Its answer is what gets lost if `loses_answer_of_it`, or else the request itself.
+    """
 
     server: str
     url: str
     loses_answers: bool = False
+    passes: int | None = None
+    loses_answer_of_it: bool = False
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -24,10 +30,11 @@ class Cutting:
         assert task is not None
         self.tasks.add(task)
         up_reader, up_writer = await asyncio.open_unix_connection(self.server)
-        asking = asyncio.create_task(_pass_on(reader, up_writer))
+        link = _Link(self, up_writer, writer)
+        asking = asyncio.create_task(link.pass_on(reader))
         try:
             while answer := await up_reader.read(65536):
-                if self.loses_answers:
+                if self.loses_answers or link.loses_answer:
                     break
                 writer.write(answer)
         finally:
@@ -36,10 +43,30 @@ class Cutting:
             writer.close()
             up_writer.close()
 
+    def cuts_now(self) -> bool:
+        if self.passes is None:
+            return False
+        self.passes -= 1
+        return self.passes == -1
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while request := await reader.read(65536):
-        writer.write(request)
+
+@dataclass
+class _Link:
+    """One connection of a client."""
+
+    proxy: Cutting
+    up: asyncio.StreamWriter
+    down: asyncio.StreamWriter
+    loses_answer: bool = False
+
+    async def pass_on(self, reader: asyncio.StreamReader) -> None:
+        while request := await reader.read(1 << 20):
+            if self.proxy.cuts_now():
+                self.loses_answer = True
+                if not self.proxy.loses_answer_of_it:
+                    self.up.close()
+                    return
+            self.up.write(request)
 
 
 @asynccontextmanager

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from eventlog.adapters.embedded import EmbeddedServer
-from eventlog.adapters.redis_streams import RedisLog, connect
-from eventlog.entries import Entry, EntryType, StoredEntry
-from eventlog.errors import LogRefused, LogUnavailable
-from eventlog.port import START
+from eventlog.adapters.redis_streams import connect
+from eventlog.entries import Entry, EntryType
+from eventlog.errors import LogRefused
 from tests.eventlog.conftest import now_ms
 
 
@@ -51,39 +46,6 @@ def test_folder_in_use_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
     first.stop()
     again = EmbeddedServer(tmp_path)
     again.start()
-    again.stop()
-
-
-async def append_while_it_lives(log: RedisLog, identity: str) -> int:
-    for number in itertools.count():
-        entry = Entry(EntryType.ADDED, "Pod", "ns", "p", f"u{number}", "1", object=b"%0900d" % number)
-        try:
-            await log.append_once([entry], identity)
-        except LogUnavailable:
-            return number
-    raise AssertionError
-
-
-async def test_server_killed_while_writing_has_kept_all_that_it_acknowledged(tmp_path: Path) -> None:
-    server = EmbeddedServer(tmp_path, fsync="always")
-    server.start()
-    log = await connect(server.url, "c", "one", now_ms)
-    identity = await log.identity()
-    killing = threading.Timer(0.1, os.kill, (server.pid, signal.SIGKILL))
-    killing.start()
-    acknowledged = await append_while_it_lives(log, identity)
-    await log.close()
-    killing.join()
-    server.stop()
-    again = EmbeddedServer(tmp_path)
-    again.start()
-    log = await connect(again.url, "c", "one", now_ms)
-    assert await log.identity() == identity
-    stored = await log.read_range(START, acknowledged + 10)
-    uids = [one.entry.uid for one in stored if isinstance(one, StoredEntry)]
-    assert acknowledged > 0
-    assert uids[:acknowledged] == [f"u{n}" for n in range(acknowledged)]
-    await log.close()
     again.stop()
 
 
