@@ -21,12 +21,26 @@ def init(resources: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"name": "i", "image": "x", "resources": resources}]
 
 
+def sidecar(resources: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"restartPolicy": "Always", **one} for one in init(resources)]
+
+
 CPU = {"requests": {"cpu": "1"}}
 TABLE: list[tuple[str, dict[str, Any], bool]] = [
     ("launcher with one unit", pod(LAUNCHER, gpus("1")), True),
     ("launcher with limits only", pod(LAUNCHER, {"limits": {SOLD: "2"}}), True),
     ("unit in the second container", pod(LAUNCHER, CPU, gpus("1")), True),
     ("unit in an init container", pod(LAUNCHER, CPU, initContainers=init(gpus("1"))), True),
+    ("unit in a sidecar", pod(LAUNCHER, {}, initContainers=sidecar(gpus("1"))), True),
+    ("one unit in another notation", pod(LAUNCHER, gpus("1000m")), True),
+    ("thousand units", pod(LAUNCHER, gpus("1k")), True),
+    ("unit written as a number", pod(LAUNCHER, {"limits": {SOLD: 1}}), True),
+    ("unit beside other resources", pod(LAUNCHER, {"limits": {SOLD: "1", "nvidia.com/OTHER": "1"}}), True),
+    ("unit in the last of many containers", pod(LAUNCHER, *[CPU] * 60, gpus("1")), True),
+    ("empty list of gates", pod(LAUNCHER, gpus("1"), schedulingGates=[]), True),
+    ("none in another notation", pod(LAUNCHER, gpus("0Ki")), False),
+    ("nulls", pod(LAUNCHER, {"requests": None, "limits": None}), False),
+    ("label that differs by case", pod({"kubevirt.io": "Virt-Launcher"}, gpus("1")), False),
     ("launcher without GPUs", pod(LAUNCHER, CPU), False),
     ("launcher without requests", pod(LAUNCHER, {}), False),
     ("launcher that asks for none", pod(LAUNCHER, gpus("0")), False),

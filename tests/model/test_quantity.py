@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_UP, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -97,6 +97,54 @@ def test_any_text_is_a_quantity_or_malformed(text: str) -> None:
         parse_quantity(text)
     except MalformedQuantity:
         return
+
+
+@given(st.text(alphabet="0123456789.+-eEinumkKMGTP \n", max_size=130))
+def test_text_of_the_grammars_letters_is_quick_and_bounded(text: str) -> None:
+    """Whatever it is: an amount that costs nothing to work with, or MalformedQuantity."""
+    try:
+        amount = parse_quantity(text)
+    except MalformedQuantity:
+        return
+    assert max(amount.numerator, amount.denominator).bit_length() < 2000
+    for resource in ("cpu", "memory"):
+        assert -MAX_INT64 <= scheduler_units(resource, text) <= MAX_INT64
+
+
+@given(st.integers(-MAX_INT64, MAX_INT64))
+def test_whole_number_survives_as_number_and_as_text(number: int) -> None:
+    assert parse_quantity(number) == parse_quantity(str(number)) == number
+    if number >= 0:
+        assert parse_count(number) == parse_count(str(number)) == number
+    else:
+        with pytest.raises(MalformedQuantity):
+            parse_count(number)
+
+
+@given(
+    st.sampled_from(["", "+", "-"]),
+    st.text(alphabet="0123456789", min_size=1, max_size=20),
+    st.text(alphabet="0123456789", max_size=12),
+    st.sampled_from(["", *(f"{letter}{power}" for letter in "eE" for power in range(-15, 16))]),
+)
+def test_decimal_with_exponent_is_what_decimal_makes_of_it(
+    sign: str, whole: str, decimals: str, exponent: str
+) -> None:
+    """An independent formulation: Decimal, rounded away from zero at the ninth place."""
+    text = f"{sign}{whole}.{decimals}{exponent}"
+    with localcontext(prec=100):
+        expected = Decimal(text).quantize(Decimal("1e-9"), rounding=ROUND_UP)
+    assert parse_quantity(text) == Fraction(expected)
+    units = int(expected.to_integral_value(rounding=ROUND_CEILING))
+    assert scheduler_units("memory", text) == max(-MAX_INT64, min(MAX_INT64, units))
+
+
+@given(st.text(alphabet="0123456789", min_size=1, max_size=60), st.sampled_from(sorted(SUFFIXES)))
+def test_units_saturate_and_never_wrap(digits: str, suffix: str) -> None:
+    for resource, factor in (("memory", 1), ("cpu", 1000)):
+        units = scheduler_units(resource, digits + suffix)
+        exact = min(int(digits) * SUFFIXES[suffix], MAX_INT64 if suffix.endswith("i") else 10**99) * factor
+        assert units == min(exact, MAX_INT64)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 999), st.sampled_from(sorted(SUFFIXES)))
