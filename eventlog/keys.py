@@ -2,12 +2,12 @@
 
 | key | type | what | written by |
 | --- | --- | --- | --- |
-| `:events` | stream | what watchers saw; made with its consumer group `binder` | begin.lua, append_once.lua |
+| `:events` | stream | what watchers saw; its group is `binder` | begin.lua, append_once.lua, trim.lua |
 | `:cluster` | string | uid of the cluster's kube-system namespace: whose log this is | the first process |
 | `:identity` | string | random, made with the log; another one means another log | begin.lua |
 | `:seen:<kind>` | hash | last resourceVersion and digest by uid, for append-once | append_once.lua |
 | `:tombs:<kind>` | zset | deleted uids, until laggards have passed | append_once.lua |
-| `:passes` | stream | the journal: intents and outcomes | commit.lua |
+| `:passes` | stream | the journal: intents and outcomes | commit.lua, trim.lua |
 | `:snapshot` | hash | the fold of the log up to `position`, where a binder begins | snapshot.lua |
 | `:epoch` | string | highest leader epoch that has committed | commit.lua |
 | `:quarantine` | stream | what could not be read, and why; the newest thousand | watchers, the binder |

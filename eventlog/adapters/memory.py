@@ -259,7 +259,9 @@ class MemoryLog:
 
 
 def _cut(ids: list[str], retention: Retention, now_ms: int) -> tuple[int, int]:
-    """The first place that age and number let stay."""
-    cut = (max(0, now_ms - retention.retain_ms), 0)
+    """The first place that age and number let stay; the newest entry always stays."""
+    if not ids:
+        return (0, 0)
+    cut = min((max(0, now_ms - retention.retain_ms), 0), id_order(ids[-1]))
     surplus = len(ids) - max(1, retention.max_entries)
     return max(cut, id_order(ids[surplus])) if surplus > 0 else cut

@@ -1,36 +1,29 @@
-"""Connecting to Redis or Valkey, and what its answers mean. No password is ever printed."""
+"""Connecting to Redis or Valkey, and staying connected to the node that has the log."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 from redis import exceptions as errors
-from redis.asyncio import Redis
+from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from eventlog.errors import EntriesMissed, Fenced, LogError, LogRefused, LogReplaced, LogUnavailable
+from eventlog.adapters.redis_answers import LogMoved, translated
+from eventlog.errors import LogRefused, LogUnavailable
 
 OLDEST = (7, 0)
 """Redis 7.0: XAUTOCLAIM reports deleted entries."""
 TIMEOUT_S = 10.0
 """How long a connection or an answer may take."""
-
-
-_FORBIDDEN = re.compile("NOPERM|ACL failure|can't run this command")
-"""What servers say of a missing right; inside a script it has no code, and each words it in its own way."""
-
+MOVES = 5
+"""Nodes of a Redis Cluster that are asked for the log in turn; a settled one needs two."""
 
 _UNCLEAR = "the given URL"
 """What is said of a URL that cannot be shown without the risk of a password."""
-
-
-class EndLost(LogError):
-    """The server no longer holds what it had acknowledged to us."""
 
 
 def address_of(url: str) -> str:
@@ -79,10 +72,70 @@ def _no_such_url(url: str) -> LogRefused:
     )
 
 
-async def check_server(redis: Redis, address: str) -> None:
-    """Raises LogRefused for a server that is too old or evicts keys, with what to do about it."""
-    with translated(address):
-        info = await redis.info()
+class Link:
+    """A client of the server at a URL, or of that node of its Redis Cluster which has the log.
+
+    One log's keys are in one slot, so that one node has all. Nodes say where a slot has gone; when the one
+    followed to is away, the URL is asked again. Makes no request by itself. Raises LogRefused for a URL that
+    is none.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.redis = open_redis(url)
+        self.address = address_of(url)
+        self._first = self.redis.connection_pool
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.redis.aclose()
+
+    @asynccontextmanager
+    async def asked(self) -> AsyncIterator[Redis]:
+        """The client, for requests whose errors become the log's; after LogMoved it has gone elsewhere."""
+        pool = self.redis.connection_pool
+        try:
+            with translated(self.address):
+                yield self.redis
+        except LogMoved as moved:
+            await self._leave(pool, moved.host, moved.port)
+            raise
+        except LogUnavailable:
+            if pool is not self._first:
+                await self._leave(pool)
+            raise
+
+    async def check(self, key: str) -> None:
+        """Go to the node that has a key, and look at it.
+
+        Raises LogUnavailable, and LogRefused for a server that is too old or evicts keys.
+        """
+        for attempt in range(MOVES):
+            async with self.asked() as redis:
+                info = await redis.info()
+            _check_server(info, self.address)
+            try:
+                async with self.asked() as redis:
+                    await redis.exists(key)
+            except LogMoved:
+                if attempt == MOVES - 1:
+                    raise
+            else:
+                return
+
+    async def _leave(self, pool: ConnectionPool, host: str = "", port: int = 0) -> None:
+        """Go to another node, or back to that of the URL; who is still asking at the old one fails, too."""
+        if self.redis.connection_pool is not pool or "path" in pool.connection_kwargs:
+            return  # another request was quicker; or the URL is a socket, which leads nowhere else
+        self.redis.connection_pool = self._first
+        if port:
+            place = {"host": host or pool.connection_kwargs["host"], "port": port}
+            self.redis.connection_pool = ConnectionPool(
+                pool.connection_class, pool.max_connections, **(pool.connection_kwargs | place)
+            )
+        await pool.disconnect()
+
+
+def _check_server(info: Mapping[str, Any], address: str) -> None:
     version = str(info.get("redis_version", "0"))
     if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < OLDEST:
         raise LogRefused(f"Redis at {address} is version {version}; gpubinder needs 7.0 or newer: upgrade it")
@@ -97,59 +150,3 @@ async def check_server(redis: Redis, address: str) -> None:
 def text_of(value: Any) -> str:
     """An answer as text; empty for none."""
     return value.decode() if isinstance(value, bytes) else str(value or "")
-
-
-@contextmanager
-def translated(address: str) -> Iterator[None]:
-    """Turn the library's errors into the log's."""
-    try:
-        yield
-    except (errors.AuthenticationError, errors.AuthorizationError) as error:
-        raise LogRefused(
-            f"Redis at {address} does not let us in: {error}; give user and password as redis://USER:PASSWORD@HOST"
-        ) from None
-    except errors.ResponseError as error:
-        raise _meaning(error, address) from None
-    except (errors.ConnectionError, errors.TimeoutError, errors.InvalidResponse, OSError) as error:
-        is_it = "is it running, and with TLS?" if address.startswith("rediss:") else "is it running?"
-        raise LogUnavailable(f"Redis at {address} cannot be reached: {_cause(error)}; {is_it}") from None
-
-
-def _cause(error: Exception) -> str:
-    """With what the library keeps to itself: TLS faults, a missing file of certificates."""
-    text, inner = str(error).rstrip("."), error.__context__
-    is_hidden = isinstance(inner, OSError) and inner.strerror and inner.strerror not in text
-    return f"{text} ({inner})" if is_hidden else text
-
-
-def _meaning(error: errors.ResponseError, address: str) -> Exception:
-    # The library puts the failed command, arguments and all, in front of what a pipeline was answered.
-    text = str(error).rpartition("caused error: ")[2].strip("(\"',)")
-    match text.split(" ", 2):
-        case ["REPLACED" | "NOGROUP" | "UNBLOCKED", *_] | ["no", "such", "key"]:
-            meaning: LogError = LogReplaced()
-        case ["MISSED", place, *_]:
-            meaning = EntriesMissed("", place)
-        case ["LOST", *_]:
-            meaning = EndLost()
-        case ["FENCED", epoch, *_]:
-            meaning = Fenced(-1, int(epoch))
-        case _ if isinstance(error, errors.NoPermissionError) or _FORBIDDEN.search(text):
-            meaning = LogRefused(
-                f"Redis at {address} forbids a command: {text}; see docs/redis.md for the ACL"
-            )
-        case _ if text.startswith("NOAUTH") or "without any password" in text:
-            meaning = LogRefused(f"Redis at {address} asks for a password: give it as redis://:PASSWORD@HOST")
-        case _ if "unknown command" in text.lower():
-            meaning = LogRefused(
-                f"Redis at {address} lacks a command ({text}); gpubinder needs 7.0 or newer: upgrade it"
-            )
-        case _ if "DB index" in text:
-            meaning = LogRefused(f"Redis at {address} has no such database: give a lower number behind the /")
-        case _ if isinstance(error, errors.ReadOnlyError):
-            meaning = LogUnavailable(
-                f"Redis at {address} answers: {text}; is it a replica? name the primary in --redis"
-            )
-        case _:
-            meaning = LogUnavailable(f"Redis at {address} answers: {text}; see its own log")
-    return meaning

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redis.asyncio import Redis
-
-from eventlog.adapters.redis_connection import text_of, translated
+from eventlog.adapters.redis_connection import Link, text_of
 from eventlog.adapters.redis_scripts import Arguments, Script
 from eventlog.entries import Fields, Stored, decode_entry
 from eventlog.errors import EntriesMissed, LogReplaced
@@ -24,12 +22,11 @@ CLAIMED = 1000
 class RedisGroup:
     """One reader of the group, which is known there as `consumer`."""
 
-    def __init__(self, redis: Redis, address: str, keys: Keys, consumer: str) -> None:
-        self._redis = redis
-        self._address = address
+    def __init__(self, link: Link, keys: Keys, consumer: str) -> None:
+        self._link = link
         self._keys = keys
         self._consumer = consumer
-        self._script = Script(redis, address, "read_new.lua")
+        self._script = Script(link, "read_new.lua")
         self._stands_at = ""
         """The last entry that the group has handed out, as far as we know."""
         self._identity = ""
@@ -37,11 +34,11 @@ class RedisGroup:
 
     async def read_new(self, limit: int, block_ms: int, identity: str) -> list[Stored]:
         """See EventReader."""
-        with translated(self._address):
+        async with self._link.asked() as redis:
             if not self._stands_at or identity != self._identity:
                 self._stands_at, self._identity = await self._place(), identity
             if block_ms > 0:
-                await self._redis.xread({self._keys.events: self._stands_at}, count=1, block=block_ms)
+                await redis.xread({self._keys.events: self._stands_at}, count=1, block=block_ms)
         arguments: Arguments = [identity, GROUP, self._consumer, limit, self._stands_at]
         try:
             last_id, found = await self._script.run([self._keys.events, self._keys.identity], arguments)
@@ -54,10 +51,10 @@ class RedisGroup:
         """See EventReader."""
         ids: list[str] = []
         cursor = "0-0"
-        with translated(self._address):
+        async with self._link.asked() as redis:
             while True:
                 # Not only ids: a server tells which entries are gone only when it looks at them.
-                answer: Any = await self._redis.xautoclaim(
+                answer: Any = await redis.xautoclaim(
                     self._keys.events, GROUP, self._consumer, min_idle_time=0, start_id=cursor, count=CLAIMED
                 )
                 cursor, claimed, gone = text_of(answer[0]), answer[1], answer[2]
@@ -69,7 +66,7 @@ class RedisGroup:
 
     async def _place(self) -> str:
         """Where the group stands."""
-        groups: Any = await self._redis.xinfo_groups(self._keys.events)
+        groups: Any = await self._link.redis.xinfo_groups(self._keys.events)
         for group in groups:
             if text_of(group["name"]) == GROUP:
                 return text_of(group["last-delivered-id"])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 
-from redis.asyncio import Redis
-
-from eventlog.adapters.redis_connection import address_of, open_redis, translated
+from eventlog.adapters.redis_connection import Link, text_of
+from eventlog.adapters.redis_scripts import Script
 from eventlog.keys import Keys
 
 FORGET_MS = 60 * 60 * 1000
@@ -16,20 +14,21 @@ FORGET_MS = 60 * 60 * 1000
 
 def connect(url: str, cluster: str) -> RedisPresence:
     """The presence of one cluster's replicas; makes no request. Raises LogRefused for a URL that is none."""
-    return RedisPresence(open_redis(url), address_of(url), Keys(cluster).watchers)
+    link = Link(url)
+    return RedisPresence(link, Script(link, "presence.lua"), Keys(cluster).watchers)
 
 
 @dataclass(slots=True)
 class RedisPresence:
     """`key` is the hash of one cluster's replicas."""
 
-    redis: Redis
-    address: str
+    link: Link
+    script: Script
     key: str
 
     async def close(self) -> None:
         """Close every connection."""
-        await self.redis.aclose()
+        await self.link.close()
 
     async def show(self, name: str) -> None:
         """See Presence."""
@@ -40,7 +39,5 @@ class RedisPresence:
         return sorted(await self._evaluate("", within_ms))
 
     async def _evaluate(self, name: str, within_ms: int) -> list[str]:
-        script = files("eventlog.adapters").joinpath("presence.lua").read_text(encoding="utf-8")
-        with translated(self.address):
-            names = await self.redis.eval(script, 1, self.key, name, str(within_ms), str(FORGET_MS))
-        return [one.decode() if isinstance(one, bytes) else str(one) for one in names]
+        names = await self.script.run([self.key], [name, within_ms, FORGET_MS])
+        return [text_of(one) for one in names]

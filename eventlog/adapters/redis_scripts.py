@@ -10,7 +10,8 @@ from typing import Any
 from redis import exceptions as errors
 from redis.asyncio import Redis
 
-from eventlog.adapters.redis_connection import translated
+from eventlog.adapters.redis_answers import LogMoved
+from eventlog.adapters.redis_connection import Link
 
 Arguments = list[str | bytes | int]
 Call = tuple[list[str], Arguments]
@@ -20,9 +21,8 @@ Call = tuple[list[str], Arguments]
 class Script:
     """One script on one server, sent there once and called by its digest."""
 
-    def __init__(self, redis: Redis, address: str, name: str) -> None:
-        self._redis = redis
-        self._address = address
+    def __init__(self, link: Link, name: str) -> None:
+        self._link = link
         self._text = files("eventlog.adapters").joinpath(name).read_text(encoding="utf-8")
         self._digest = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
 
@@ -36,15 +36,21 @@ class Script:
 
         Raises LogError: the first error of the calls, each of which was run.
         """
-        with translated(self._address):
-            try:
-                return await self._send(calls)
-            except errors.NoScriptError:
-                await self._redis.script_load(self._text)
-                return await self._send(calls)
+        try:
+            return await self._run_all(calls)
+        except LogMoved:  # which ran nothing
+            return await self._run_all(calls)
 
-    async def _send(self, calls: Sequence[Call]) -> list[Any]:
-        async with self._redis.pipeline(transaction=False) as pipe:
+    async def _run_all(self, calls: Sequence[Call]) -> list[Any]:
+        async with self._link.asked() as redis:
+            try:
+                return await self._send(redis, calls)
+            except errors.NoScriptError:
+                await redis.script_load(self._text)
+                return await self._send(redis, calls)
+
+    async def _send(self, redis: Redis, calls: Sequence[Call]) -> list[Any]:
+        async with redis.pipeline(transaction=False) as pipe:
             for keys, arguments in calls:
                 pipe.evalsha(self._digest, len(keys), *keys, *arguments)
             return await pipe.execute()

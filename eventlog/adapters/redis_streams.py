@@ -9,16 +9,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from redis.asyncio import Redis
-
-from eventlog.adapters.redis_connection import (
-    EndLost,
-    address_of,
-    check_server,
-    open_redis,
-    text_of,
-    translated,
-)
+from eventlog.adapters.redis_answers import EndLost
+from eventlog.adapters.redis_connection import Link, text_of
 from eventlog.adapters.redis_group import RedisGroup
 from eventlog.adapters.redis_scripts import Arguments, Call, Script
 from eventlog.adapters.redis_trimmer import RedisTrimmer
@@ -48,25 +40,22 @@ _SEPARATOR = "\x1f"
 class RedisLog:
     """One cluster's log; `consumer` names this process in the consumer group."""
 
-    def __init__(
-        self, redis: Redis, address: str, keys: Keys, consumer: str, now_ms: Callable[[], int]
-    ) -> None:
-        self._redis = redis
-        self._address = address
+    def __init__(self, link: Link, keys: Keys, consumer: str, now_ms: Callable[[], int]) -> None:
+        self._link = link
         self._keys = keys
         self._now_ms = now_ms
-        self._append_script = Script(redis, address, "append_once.lua")
-        self._commit_script = Script(redis, address, "commit.lua")
-        self._begin_script = Script(redis, address, "begin.lua")
-        self._snapshot_script = Script(redis, address, "snapshot.lua")
-        self._trimmer = RedisTrimmer(redis, address, keys)
-        self._group = RedisGroup(redis, address, keys, consumer)
+        self._append_script = Script(link, "append_once.lua")
+        self._commit_script = Script(link, "commit.lua")
+        self._begin_script = Script(link, "begin.lua")
+        self._snapshot_script = Script(link, "snapshot.lua")
+        self._trimmer = RedisTrimmer(link, keys)
+        self._group = RedisGroup(link, keys, consumer)
         self._newest: dict[str, str] = {}
         """By identity, the newest entry when we last appended: what we take for told is no newer."""
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._redis.aclose()
+        await self._link.close()
 
     async def identity(self) -> str:
         """See EventAppender."""
@@ -91,8 +80,8 @@ class RedisLog:
     async def seen(self, kind: str) -> Mapping[str, Seen]:
         """See EventAppender."""
         living: dict[str, Seen] = {}
-        with translated(self._address):
-            async for uid, value in self._redis.hscan_iter(self._keys.seen(kind), count=1000):
+        async with self._link.asked() as redis:
+            async for uid, value in redis.hscan_iter(self._keys.seen(kind), count=1000):
                 parts = text_of(value).split(_SEPARATOR)
                 if len(parts) == len(Seen.__slots__) + 2 and parts[-1] == "L":
                     living[text_of(uid)] = Seen(parts[2], parts[3], parts[0])
@@ -104,8 +93,8 @@ class RedisLog:
 
     async def read_range(self, after_id: str, limit: int) -> list[Stored]:
         """See EventReader."""
-        with translated(self._address):
-            found: Any = await self._redis.xrange(self._keys.events, f"({after_id}", "+", count=limit)
+        async with self._link.asked() as redis:
+            found: Any = await redis.xrange(self._keys.events, f"({after_id}", "+", count=limit)
         return [decode_entry(text_of(entry_id), fields) for entry_id, fields in found]
 
     async def read_new(self, limit: int, block_ms: int, identity: str) -> list[Stored]:
@@ -136,15 +125,15 @@ class RedisLog:
         """See Journal."""
         first, rest = done_ids[:ACKS], done_ids[ACKS:]
         entry_id = await self._write_pass(epoch, [], [epoch, "outcome", outcome, GROUP, len(first), *first])
-        with translated(self._address):
+        async with self._link.asked() as redis:
             for start in range(0, len(rest), ACKS):
-                await self._redis.xack(self._keys.events, GROUP, *rest[start : start + ACKS])
+                await redis.xack(self._keys.events, GROUP, *rest[start : start + ACKS])
         return entry_id
 
     async def read_passes(self, after_id: str, limit: int) -> list[tuple[str, str, bytes]]:
         """See Journal."""
-        with translated(self._address):
-            found: Any = await self._redis.xrange(self._keys.passes, f"({after_id}", "+", count=limit)
+        async with self._link.asked() as redis:
+            found: Any = await redis.xrange(self._keys.passes, f"({after_id}", "+", count=limit)
         return [(text_of(entry_id), text_of(f.get(b"what")), f.get(b"body", b"")) for entry_id, f in found]
 
     async def save_snapshot(self, epoch: int, snapshot: Snapshot) -> None:
@@ -159,8 +148,8 @@ class RedisLog:
 
     async def load_snapshot(self) -> Snapshot | None:
         """See Snapshots."""
-        with translated(self._address):
-            found: Any = await self._redis.hmget(self._keys.snapshot, ["position", "body"])
+        async with self._link.asked() as redis:
+            found: Any = await redis.hmget(self._keys.snapshot, ["position", "body"])
         position, body = found
         return Snapshot(text_of(position), body) if position and body is not None else None
 
@@ -175,30 +164,30 @@ class RedisLog:
     async def quarantine(self, item: Quarantined) -> None:
         """See Quarantine."""
         fields: Any = {"what": item.what, "why": item.why, "body": item.body}
-        with translated(self._address):
-            await self._redis.xadd(self._keys.quarantine, fields, maxlen=QUARANTINE_LIMIT, approximate=False)
+        async with self._link.asked() as redis:
+            await redis.xadd(self._keys.quarantine, fields, maxlen=QUARANTINE_LIMIT, approximate=False)
 
     async def quarantined(self, limit: int) -> list[Quarantined]:
         """See Quarantine."""
-        with translated(self._address):
-            found: Any = await self._redis.xrevrange(self._keys.quarantine, count=limit)
+        async with self._link.asked() as redis:
+            found: Any = await redis.xrevrange(self._keys.quarantine, count=limit)
         return [Quarantined(text_of(f[b"what"]), text_of(f[b"why"]), f[b"body"]) for _, f in found]
 
     async def info(self) -> LogInfo:
         """See Log."""
-        with translated(self._address):
-            identity = text_of(await self._redis.get(self._keys.identity))
-            length = await self._redis.xlen(self._keys.events)
-            last: Any = await self._redis.xrevrange(self._keys.events, count=1)
-            groups: Any = await self._redis.xinfo_groups(self._keys.events) if length else []
+        async with self._link.asked() as redis:
+            identity = text_of(await redis.get(self._keys.identity))
+            length = await redis.xlen(self._keys.events)
+            last: Any = await redis.xrevrange(self._keys.events, count=1)
+            groups: Any = await redis.xinfo_groups(self._keys.events) if length else []
         pending = sum(int(group["pending"]) + int(group.get("lag") or 0) for group in groups)
         return LogInfo(identity, length, text_of(last[0][0]) if last else "0-0", pending)
 
     async def cluster_of(self, uid: str) -> str:
         """See Log."""
-        with translated(self._address):
-            await self._redis.set(self._keys.cluster_uid, uid, nx=True)
-            return text_of(await self._redis.get(self._keys.cluster_uid))
+        async with self._link.asked() as redis:
+            await redis.set(self._keys.cluster_uid, uid, nx=True)
+            return text_of(await redis.get(self._keys.cluster_uid))
 
     async def _begin(self, old: str) -> str:
         keys = self._keys
@@ -227,10 +216,10 @@ class RedisLog:
 
 async def connect(url: str, cluster: str, consumer: str, now_ms: Callable[[], int]) -> RedisLog:
     """Open and check the log at a URL. Raises LogRefused, LogUnavailable."""
-    redis, address = open_redis(url), address_of(url)
+    link, keys = Link(url), Keys(cluster)
     try:
-        await check_server(redis, address)
+        await link.check(keys.identity)
     except BaseException:
-        await redis.aclose()
+        await link.close()
         raise
-    return RedisLog(redis, address, Keys(cluster), consumer, now_ms)
+    return RedisLog(link, keys, consumer, now_ms)

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from redis.asyncio import Redis
 
 from eventlog.adapters.memory_presence import MemoryPresence
-from eventlog.adapters.redis_presence import RedisPresence
+from eventlog.adapters.redis_presence import connect
 from eventlog.presence import Presence
 from tests.eventlog.conftest import SERVERS, Server, now_ms
 
@@ -23,10 +22,9 @@ async def presence(
     if request.param == "memory":
         yield MemoryPresence(now_ms)
         return
-    server = servers(request.param)
-    redis = Redis.from_url(server.url)
-    yield RedisPresence(redis, server.url, f"{{gpubinder:{cluster}}}:watchers")
-    await redis.aclose()
+    presence = connect(servers(request.param).url, cluster)
+    yield presence
+    await presence.close()
 
 
 async def test_replica_is_present_while_it_shows_itself(presence: Presence) -> None:

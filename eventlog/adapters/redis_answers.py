@@ -1,0 +1,102 @@
+"""What a server's answers, and its silence, mean for the log. No password is ever printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redis import exceptions as errors
+
+from eventlog.errors import EntriesMissed, Fenced, LogError, LogRefused, LogReplaced, LogUnavailable
+
+_FORBIDDEN = re.compile("NOPERM|ACL failure|can't run this command")
+"""What servers say of a missing right; inside a script it has no code, and each words it in its own way."""
+
+NEXT_STEPS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile("OOM|maxmemory"), "it is full: raise its maxmemory, or lower --retain and --max-entries"),
+    (re.compile("READONLY|read.only"), "is it a replica? name the primary in --redis"),
+    (re.compile("LOADING|loading the dataset"), "it has just started: we go on when it is ready"),
+    (re.compile("MISCONF|AOF|RDB snapshot"), "it cannot write its files: look at its disk"),
+    (
+        re.compile("CLUSTERDOWN|cluster is down|Hash slot not served|TRYAGAIN|Multiple keys"),
+        "look at CLUSTER INFO",
+    ),
+    (re.compile("BUSY"), "a script of someone else's runs too long: SCRIPT KILL ends it"),
+    (re.compile("NOREPLICAS"), "too few replicas follow it: start them, or lower min-replicas-to-write"),
+    (re.compile("max number of clients"), "raise its maxclients"),
+)
+"""What to do about a passing fault, by what is in the answer."""
+
+
+class EndLost(LogError):
+    """The server no longer holds what it had acknowledged to us."""
+
+
+class LogMoved(LogUnavailable):
+    """Another node of the Redis Cluster holds the log."""
+
+    def __init__(self, address: str, host: str, port: int) -> None:
+        super().__init__(f"Redis at {address} says that {host}:{port} has the log; we ask there")
+        self.host = host
+        self.port = port
+
+
+@contextmanager
+def translated(address: str) -> Iterator[None]:
+    """Turn the library's errors into the log's."""
+    try:
+        yield
+    except (errors.AuthenticationError, errors.AuthorizationError) as error:
+        raise LogRefused(
+            f"Redis at {address} does not let us in: {error}; give user and password as redis://USER:PASSWORD@HOST"
+        ) from None
+    except errors.BusyLoadingError as error:
+        raise LogUnavailable(f"Redis at {address} answers: {error}; {_next_step(str(error))}") from None
+    except errors.MovedError as error:
+        raise LogMoved(address, error.host, error.port) from None
+    except errors.ResponseError as error:
+        raise _meaning(error, address) from None
+    except (errors.ConnectionError, errors.TimeoutError, errors.InvalidResponse, OSError) as error:
+        is_it = "is it running, and with TLS?" if address.startswith("rediss:") else "is it running?"
+        raise LogUnavailable(f"Redis at {address} cannot be reached: {_cause(error)}; {is_it}") from None
+
+
+def _cause(error: Exception) -> str:
+    """With what the library keeps to itself: TLS faults, a missing file of certificates."""
+    text, inner = str(error).rstrip("."), error.__context__
+    is_hidden = isinstance(inner, OSError) and inner.strerror and inner.strerror not in text
+    return f"{text} ({inner})" if is_hidden else text
+
+
+def _meaning(error: errors.ResponseError, address: str) -> Exception:
+    # The library puts the failed command, arguments and all, in front of what a pipeline was answered.
+    text = str(error).rpartition("caused error: ")[2].strip("(\"',)")
+    match text.split(" ", 2):
+        case ["REPLACED" | "NOGROUP" | "UNBLOCKED", *_] | ["no", "such", "key"]:
+            meaning: LogError = LogReplaced()
+        case ["MISSED", place, *_]:
+            meaning = EntriesMissed("", place)
+        case ["LOST", *_]:
+            meaning = EndLost()
+        case ["FENCED", epoch, *_]:
+            meaning = Fenced(-1, int(epoch))
+        case _ if isinstance(error, errors.NoPermissionError) or _FORBIDDEN.search(text):
+            meaning = LogRefused(
+                f"Redis at {address} forbids a command: {text}; see docs/redis.md for the ACL"
+            )
+        case _ if text.startswith("NOAUTH") or "without any password" in text:
+            meaning = LogRefused(f"Redis at {address} asks for a password: give it as redis://:PASSWORD@HOST")
+        case _ if "unknown command" in text.lower():
+            meaning = LogRefused(
+                f"Redis at {address} lacks a command ({text}); gpubinder needs 7.0 or newer: upgrade it"
+            )
+        case _ if "DB index" in text:
+            meaning = LogRefused(f"Redis at {address} has no such database: give a lower number behind the /")
+        case _:
+            meaning = LogUnavailable(f"Redis at {address} answers: {text}; {_next_step(text)}")
+    return meaning
+
+
+def _next_step(text: str) -> str:
+    return next((step for pattern, step in NEXT_STEPS if pattern.search(text)), "see its own log")
