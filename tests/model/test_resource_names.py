@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from typing import Any
 
 import orjson
 import pytest
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from eventlog.entries import Entry, EntryType, StoredEntry, decode_entry, encode_entry
+from gpubinder.logs import LOGGER, configure, say
+from model.kinds import BY_KIND
+from model.kubevirt import VirtualMachineInstance
+from model.lean import lean_object
+from model.pods import Pod
 from model.resource_names import EXTENDED_NAME, MAX_EXTENDED_NAME, MAX_NAME, is_extended, json_pointer
 from simulator.apiserver.patches import json_patch
+from tests.binder.deciding import decide, placed_on
+from tests.builders import gpu_class, state
 from tests.model.cases_on_disk import load
 
 NAMES: list[str] = load("046", "names.yaml")
@@ -31,6 +40,41 @@ def test_name_survives_as_it_is_written(name: str) -> None:
     registry = CollectorRegistry()
     Counter("units", "Units", ["resource"], registry=registry).labels(name).inc()
     assert f'resource="{name}"'.encode() in generate_latest(registry)
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_names_stand_in_log_lines_as_they_are_written(
+    capsys: pytest.CaptureFixture[str], log_format: str
+) -> None:
+    try:
+        configure(log_format)
+        for name in NAMES:
+            say(logging.INFO, "sold", resource=name, units=1)
+    finally:
+        LOGGER.handlers.clear()
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(NAMES)
+    assert all(name in line for name, line in zip(NAMES, lines, strict=True))
+
+
+def test_launcher_goes_where_all_names_are_exactly_its_own() -> None:
+    """Three nodes: one has the name in capitals, one too few of the second resource, one has both."""
+    objects = [as_model(raw) for raw in load("046", "objects.yaml")]
+    (pod,) = (one for one in objects if isinstance(one, Pod))
+    owner = pod.metadata.owner_references[0]
+    vmi = {
+        "metadata": {"name": owner.name, "namespace": pod.metadata.namespace, "uid": owner.uid},
+        "status": {"activePods": {pod.metadata.uid: ""}},
+    }
+    sold = [claim["resource"] for claim in load("046", "request.yaml")["claims"]]
+    classes = [gpu_class(f"class-{number}", resource) for number, resource in enumerate(sold)]
+    cluster = state(*objects, *classes, VirtualMachineInstance.model_validate(vmi))
+    assert list(placed_on(decide(cluster)).values()) == load("046", "expected.yaml")["eligibleNodes"]
+
+
+def as_model(raw: dict[str, Any]) -> Any:
+    watched = BY_KIND[raw["kind"]]
+    return watched.model.model_validate_json(lean_object(watched.model, watched.prune, raw))
 
 
 def test_names_that_differ_by_case_alone_are_two() -> None:
