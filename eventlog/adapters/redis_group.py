@@ -17,6 +17,8 @@ from eventlog.keys import GROUP, Keys
 
 CLAIMED = 1000
 """Ids per XAUTOCLAIM."""
+DEAD_MS = 60 * 60 * 1000
+"""A reader asks every few seconds."""
 
 
 class RedisGroup:
@@ -27,6 +29,7 @@ class RedisGroup:
         self._keys = keys
         self._consumer = consumer
         self._script = Script(link, "read_new.lua")
+        self._forget_script = Script(link, "forget_consumers.lua")
         self._stands_at = ""
         """The last entry that the group has handed out, as far as we know."""
         self._identity = ""
@@ -62,6 +65,7 @@ class RedisGroup:
                 if cursor == "0-0":
                     break
             self._stands_at, self._identity = await self._place(), identity
+        await self._forget_script.run([self._keys.events], [GROUP, self._consumer, DEAD_MS])
         return ids
 
     async def _place(self) -> str:

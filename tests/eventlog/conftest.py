@@ -1,14 +1,20 @@
-"""Every log: in memory, in the server that the package brings, and in an installed `redis-server`."""
+"""Every log: in memory, in the server that the package brings, and in an installed `redis-server`.
+
+The suite works as the user with the documented rights.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.memory import MemoryLog
@@ -22,6 +28,15 @@ if shutil.which("redis-server") or os.environ.get("CI") == "true":  # which must
     SERVERS["redis-server"] = InstalledServer
 
 _clusters = itertools.count()
+DOCS = Path(__file__).parents[2] / "docs" / "redis.md"
+_rule = re.search(r"^ACL SETUSER gpubinder (.*)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+assert _rule is not None
+RIGHTS = _rule[1].split()
+"""Of the user that the documentation makes for gpubinder."""
+
+
+def url_as(user: str, server: Server) -> str:
+    return server.url.replace("unix://", f"unix://{user}:PASSWORD@")
 
 
 def now_ms() -> int:
@@ -37,6 +52,8 @@ def servers() -> Iterator[Callable[[str], Server]]:
         if name not in started:
             started[name] = SERVERS[name]()
             started[name].start()
+            with Redis.from_url(started[name].url) as admin:
+                admin.execute_command("ACL", "SETUSER", "gpubinder", "reset", *RIGHTS)
         return started[name]
 
     yield server_of
@@ -61,6 +78,6 @@ async def log(
     if request.param == "memory":
         yield MemoryLog(now_ms)
         return
-    redis_log = await connect(servers(request.param).url, cluster, "binder-1", now_ms)
+    redis_log = await connect(url_as("gpubinder", servers(request.param)), cluster, "binder-1", now_ms)
     yield redis_log
     await redis_log.close()

@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 from redis.asyncio import Redis
 
+from eventlog.adapters import redis_group
+from eventlog.adapters.redis_connection import Link
+from eventlog.adapters.redis_scripts import Script
 from eventlog.adapters.redis_streams import RedisLog, connect
 from eventlog.entries import Entry, EntryType, StoredEntry
 from eventlog.errors import EntriesMissed, LogRefused, LogReplaced, LogUnavailable
@@ -137,6 +140,37 @@ async def test_every_pending_entry_is_taken_over_also_those_trimmed_away(
     await redis.xtrim(keys.events, minid=ids[100], approximate=False)
     assert sorted(await log.take_over()) == sorted(ids)
     assert (await redis.xpending(keys.events, GROUP))["pending"] == 2400
+
+
+async def test_dead_readers_are_forgotten_and_those_with_pending_entries_are_not(
+    server: Server, log: RedisLog, redis: Redis, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Case 064: removing a consumer drops what it has not acknowledged."""
+    await append(log, pod(1), pod(2))
+    for name in ("holds-one", "holds-none"):
+        (_, (read, *_)), *_ = await redis.xreadgroup(GROUP, name, {keys.events: ">"}, count=1)
+    await redis.xack(keys.events, GROUP, read[0])
+    link = Link(server.url)
+    assert await Script(link, "forget_consumers.lua").run([keys.events], [GROUP, "binder-1", -1]) == 1
+    await link.close()
+    assert [one["name"] for one in await redis.xinfo_consumers(keys.events, GROUP)] == [b"holds-one"]
+    assert len(await log.take_over()) == 1
+    monkeypatch.setattr(redis_group, "DEAD_MS", -1)
+    await log.take_over()
+    assert [one["name"] for one in await redis.xinfo_consumers(keys.events, GROUP)] == [b"binder-1"]
+
+
+async def test_entry_acknowledged_by_two_is_acknowledged(server: Server, log: RedisLog, cluster: str) -> None:
+    """Case 062: taken over while still worked on; neither is told off."""
+    await log.take_over()
+    await append(log, pod(1))
+    (held,) = await log.read_new(10, 1, await log.identity())
+    other = await connect(server.url, cluster, "binder-2", now_ms)
+    assert await other.take_over() == [held.id]
+    for one in (log, other):
+        await one.conclude(1, b"", [held.id])
+        assert (await one.info()).pending == 0
+    await other.close()
 
 
 async def test_stream_that_was_deleted_makes_the_log_begin_anew(

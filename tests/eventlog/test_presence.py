@@ -10,7 +10,7 @@ import pytest
 from eventlog.adapters.memory_presence import MemoryPresence
 from eventlog.adapters.redis_presence import connect
 from eventlog.presence import Presence
-from tests.eventlog.conftest import SERVERS, Server, now_ms
+from tests.eventlog.conftest import SERVERS, Server, now_ms, url_as
 
 pytestmark = pytest.mark.enable_socket
 
@@ -22,7 +22,7 @@ async def presence(
     if request.param == "memory":
         yield MemoryPresence(now_ms)
         return
-    presence = connect(servers(request.param).url, cluster)
+    presence = connect(url_as("gpubinder", servers(request.param)), cluster)
     yield presence
     await presence.close()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
 from redis.cluster import key_slot
 
+from eventlog.adapters import redis_group
 from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.redis_presence import connect as connect_presence
 from eventlog.adapters.redis_streams import connect
@@ -17,29 +16,31 @@ from eventlog.entries import Entry, EntryType
 from eventlog.errors import LogError, LogRefused
 from eventlog.keys import Keys
 from eventlog.port import TOMBSTONE_MS, Quarantined, Retention, Snapshot
-from tests.eventlog.conftest import now_ms
+from tests.eventlog.conftest import RIGHTS, now_ms, url_as
 
-DOCS = Path(__file__).parents[2] / "docs" / "redis.md"
-RULE = re.search(r"^ACL SETUSER gpubinder (.*)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
-assert RULE is not None
-RIGHTS = RULE[1].split()
 COMMANDS = [word for word in RIGHTS if word.startswith("+")]
+
+
+@pytest.fixture(autouse=True)
+def _dead_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_group, "DEAD_MS", -1)
 
 
 @pytest.fixture
 async def admin(server: EmbeddedServer) -> AsyncIterator[Redis]:
     redis = Redis.from_url(server.url)
     yield redis
-    await redis.acl_deluser("gpubinder")
+    await redis.acl_deluser("trial")
     await redis.aclose()
 
 
 async def live_with(admin: Redis, server: EmbeddedServer, cluster: str, rights: list[str]) -> None:
     """Everything that gpubinder does with its log, as that user."""
-    await admin.execute_command("ACL", "SETUSER", "gpubinder", "reset", *rights)
-    url = server.url.replace("unix://", "unix://gpubinder:PASSWORD@")
+    await admin.execute_command("ACL", "SETUSER", "trial", "reset", *rights)
+    url = url_as("trial", server)
     late = [0]
     log = await connect(url, cluster, "one", lambda: now_ms() + late[0])
+    successor = await connect(url, cluster, "two", now_ms)
     presence = connect_presence(url, cluster)
     try:
         identity = await log.identity()
@@ -67,9 +68,11 @@ async def live_with(admin: Redis, server: EmbeddedServer, cluster: str, rights: 
         await log.info()
         await presence.show("one")
         await presence.present(1000)
+        await successor.take_over()
         await log.begin_anew(identity)
     finally:
         await presence.close()
+        await successor.close()
         await log.close()
 
 
@@ -89,8 +92,8 @@ async def test_each_documented_right_is_needed(
 
 
 async def test_keys_of_others_are_out_of_reach(admin: Redis, server: EmbeddedServer) -> None:
-    await admin.execute_command("ACL", "SETUSER", "gpubinder", "reset", *RIGHTS)
-    found = await admin.execute_command("ACL", "DRYRUN", "gpubinder", "GET", "someone-elses-key")
+    await admin.execute_command("ACL", "SETUSER", "trial", "reset", *RIGHTS)
+    found = await admin.execute_command("ACL", "DRYRUN", "trial", "GET", "someone-elses-key")
     assert b"no permissions" in found
 
 
