@@ -15,7 +15,7 @@ _FORBIDDEN = re.compile("NOPERM|ACL failure|can't run this command")
 
 NEXT_STEPS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile("OOM|maxmemory"), "it is full: raise its maxmemory, or lower --retain and --max-entries"),
-    (re.compile("READONLY|read.only"), "is it a replica? name the primary in --redis"),
+    (re.compile("READONLY|read.only|Link with MASTER"), "is it a replica? name the primary in --redis"),
     (re.compile("LOADING|loading the dataset"), "it has just started: we go on when it is ready"),
     (re.compile("MISCONF|AOF|RDB snapshot"), "it cannot write its files: look at its disk"),
     (
@@ -58,8 +58,10 @@ def translated(address: str) -> Iterator[None]:
     except errors.ResponseError as error:
         raise _meaning(error, address) from None
     except (errors.ConnectionError, errors.TimeoutError, errors.InvalidResponse, OSError) as error:
-        is_it = "is it running, and with TLS?" if address.startswith("rediss:") else "is it running?"
-        raise LogUnavailable(f"Redis at {address} cannot be reached: {_cause(error)}; {is_it}") from None
+        cause = _cause(error)
+        raise LogUnavailable(
+            f"Redis at {address} cannot be reached: {cause}; {_remedy(cause, address)}"
+        ) from None
 
 
 def _cause(error: Exception) -> str:
@@ -67,6 +69,18 @@ def _cause(error: Exception) -> str:
     text, inner = str(error).rstrip("."), error.__context__
     is_hidden = isinstance(inner, OSError) and inner.strerror and inner.strerror not in text
     return f"{text} ({inner})" if is_hidden else text
+
+
+def _remedy(cause: str, address: str) -> str:
+    if step := _known_step(cause):
+        return step
+    if "certificate verify failed" in cause:
+        return "name the file of its CA: rediss://HOST:PORT?ssl_ca_certs=FILE"
+    if address.startswith("rediss:"):
+        return "is it running, and with TLS?"
+    if address.startswith("redis:") and re.search("closed by server|reset by peer", cause):
+        return "is it running? if it speaks TLS, write rediss://"
+    return "is it running?"
 
 
 def _meaning(error: errors.ResponseError, address: str) -> Exception:
@@ -99,4 +113,8 @@ def _meaning(error: errors.ResponseError, address: str) -> Exception:
 
 
 def _next_step(text: str) -> str:
-    return next((step for pattern, step in NEXT_STEPS if pattern.search(text)), "see its own log")
+    return _known_step(text) or "see its own log"
+
+
+def _known_step(text: str) -> str:
+    return next((step for pattern, step in NEXT_STEPS if pattern.search(text)), "")
