@@ -17,6 +17,7 @@ from binder.core.policy import Policy
 from binder.core.run_pass import PassResult, run_pass
 from binder.core.snapshot import decode_state, encode_state
 from binder.core.state import ClusterState, fold_entry
+from binder.core.world import World
 from binder.effects.carry_out import Outcome, carry_out
 from binder.journal import intent_body, outcome_body
 from binder.leader import Leader
@@ -34,7 +35,7 @@ from eventlog.port import (
     Snapshots,
 )
 from kube.port import Client
-from model.reasons import Reason
+from projections.folds.memory import PROJECTIONS, Memory, as_fields, recalled
 
 MAX_BATCH = 5000
 QUIET_S = 0.05
@@ -121,7 +122,7 @@ class Term:
 
     post: Post
     state: ClusterState = field(default_factory=ClusterState)
-    told: dict[str, Reason] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
     position: str = START
     _identity: str = ""
     _unacknowledged: list[str] = field(default_factory=list)
@@ -129,6 +130,12 @@ class Term:
     _reported: dict[str, str] = field(default_factory=dict)
     _snapshot_at_s: float = 0.0
     _since_snapshot: int = 0
+    _wake_at_ms: int | None = None
+    _world: World = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The world is an index of the state."""
+        self._world = World(self.state)
 
     async def serve(self) -> None:
         """Pass after pass. Raises LogError, ApiError; returns when the lease is not safely ours."""
@@ -140,7 +147,7 @@ class Term:
         await self._pass(entries=0)
         while self.post.leader.is_ours_for(WRITE_TIMEOUT_S):
             entries = await self._drain()
-            if entries or self._failures:
+            if entries or self._failures or self._is_time():
                 await self._pass(entries)
             elif len(self._unacknowledged) > HEARTBEATS_KEPT:
                 await self._conclude(())
@@ -152,6 +159,11 @@ class Term:
         state = decode_state(snapshot.body) if snapshot else None
         if snapshot is not None and state is not None:
             self.state, self.position = state, snapshot.position
+            self._world = World(state)
+        tables = {name: await self.post.log.recall(name) for name in PROJECTIONS}
+        self.memory, unreadable = recalled(tables)
+        for name in unreadable:
+            self.post.observer.entry_unreadable(name, "cannot be read as the binder's memory; forgotten")
         self._snapshot_at_s = _now_s()
         await self._check_nothing_lost()
 
@@ -174,7 +186,7 @@ class Term:
 
     async def _drain(self) -> int:
         """Read until it is quiet; returns how many entries say more than that a watcher lives."""
-        wait_s = self._retry_wait_s() if self._failures else IDLE_S
+        wait_s = min(self._retry_wait_s() if self._failures else IDLE_S, self._sleep_s())
         deadline = _now_s() + wait_s + DRAIN_LIMIT_S
         room, telling = MAX_BATCH, 0
         while room > 0 and _now_s() < deadline:
@@ -211,17 +223,28 @@ class Term:
         claims = await list_claims(post.client, post.observer.claim_unreadable)
         decide_began = _now_s()
         now_ms = post.now_ms()
-        result = run_pass(self.state, claims, self.told, post.policy, now_ms)
+        self._world.update(claims)
+        result = run_pass(self._world, self.memory, post.policy, now_ms)
         decide_s = _now_s() - decide_began
         self._report_unreadable()
-        await post.log.commit(post.leader.epoch, intent_body(result, self.position, now_ms), {})
+        await self._commit(result, now_ms)
         if not post.leader.is_ours_for(WRITE_TIMEOUT_S):
             return
         outcomes = tuple(await carry_out(post.client, result.decisions, post.instance))
-        self._remember(result, outcomes)
+        has_failed = any(outcome.error for outcome in outcomes)
+        self._failures = self._failures + 1 if has_failed else 0
         await self._conclude(outcomes)
         post.observer.pass_done(PassReport(entries, result, outcomes, decide_s, _now_s() - began))
         await self._save_snapshot_when_due()
+
+    async def _commit(self, result: PassResult, now_ms: int) -> None:
+        """Intent and memory in one transaction: what was learned is durable before its effect (R14)."""
+        tables = as_fields(result.lessons)
+        for fields in tables.values():
+            fields["@position"] = self.position.encode()
+        await self.post.log.commit(self.post.leader.epoch, intent_body(result, self.position, now_ms), tables)
+        self.memory.learn(result.lessons)
+        self._wake_at_ms = result.wake_at_ms
 
     async def _conclude(self, outcomes: tuple[Outcome, ...]) -> None:
         done, self._unacknowledged = self._unacknowledged, []
@@ -235,11 +258,15 @@ class Term:
                 self.post.observer.entry_unreadable(name, why)
         self._reported = found
 
-    def _remember(self, result: PassResult, outcomes: tuple[Outcome, ...]) -> None:
-        if not result.blocked:
-            self.told = {one.vmi_uid: one.reason for one in result.waiting if one.vmi_uid}
-        has_failed = any(outcome.error for outcome in outcomes)
-        self._failures = self._failures + 1 if has_failed else 0
+    def _is_time(self) -> bool:
+        """Whether a grace, a hold or a rejection has run out since the last pass."""
+        return self._wake_at_ms is not None and self.post.now_ms() >= self._wake_at_ms
+
+    def _sleep_s(self) -> float:
+        """How long nothing is due."""
+        if self._wake_at_ms is None:
+            return IDLE_S
+        return max(0.001, (self._wake_at_ms - self.post.now_ms()) / 1000)
 
     def _retry_wait_s(self) -> float:
         return min(RETRY_LIMIT_S, RETRY_FIRST_S * 2.0 ** min(self._failures - 1, 16))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,8 +11,9 @@ import orjson
 from binder.core.run_pass import PassResult
 from binder.effects.carry_out import Outcome
 from model.decisions import Decision
+from projections.folds.memory import Lesson
 
-VERSION = 1
+VERSION = 2
 """Of the shape of both entries."""
 
 
@@ -25,6 +26,8 @@ def intent_body(result: PassResult, position: str, now_ms: int) -> bytes:
         "blocked": result.blocked,
         "decisions": [_decision(decision) for decision in result.decisions],
         "waiting": [asdict(waiting) for waiting in result.waiting],
+        "notices": result.notices,
+        "learned": [_lesson(lesson) for lesson in result.lessons],
     }
     return orjson.dumps(body)
 
@@ -36,6 +39,13 @@ def outcome_body(outcomes: Iterable[Outcome]) -> bytes:
         {"do": type(o.decision).__name__, "set": o.decision.set, "error": o.error} for o in done if o.error
     ]
     return orjson.dumps({"v": VERSION, "done": len(done) - len(failed), "failed": failed})
+
+
+def _lesson(lesson: Lesson) -> dict[str, Any]:
+    value: Any = lesson.value
+    if isinstance(value, Mapping):
+        value = {name: asdict(one) for name, one in value.items()}
+    return {"in": lesson.projection, "field": lesson.field, "value": _plain(value)}
 
 
 def _decision(decision: Decision) -> dict[str, Any]:

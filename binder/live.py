@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from binder.core.catalogue import key_of
+from binder.core.claims import key_of
 from binder.core.state import Key
 from kube.errors import Gone
 from kube.port import Reader, list_all

@@ -118,7 +118,14 @@ class Journal(Protocol):
     """For the binder: what a pass intends, before its effects, and what came of it."""
 
     async def commit(self, epoch: int, intent: bytes, projections: Mapping[str, Mapping[str, bytes]]) -> str:
-        """Append an intent and store read models in one transaction; raises Fenced. Returns its id."""
+        """Append an intent and store fields of read models in one transaction; raises Fenced. Returns its id.
+
+        A field with an empty value is taken away.
+        """
+        ...
+
+    async def recall(self, projection: str) -> dict[str, bytes]:
+        """The fields of a read model, by name."""
         ...
 
     async def conclude(self, epoch: int, outcome: bytes, done_ids: Sequence[str]) -> str:

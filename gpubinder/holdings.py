@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from binder.core.scene import Scene, survey
 from binder.core.state import ClusterState, Key
+from binder.core.world import World, look_at
 from kube.errors import NotFound
 from kube.port import Reader, list_all
 from model.claims import GPUClaim
@@ -45,7 +45,7 @@ class ClaimLine:
     message: str
 
 
-async def read(client: Reader, now_ms: int) -> Scene:
+async def read(client: Reader, now_ms: int) -> World:
     """List every kind once, and count as a pass does; kinds not served are empty. Raises ApiError."""
     state, claims = ClusterState(heard_ms=now_ms), dict[Key, GPUClaim]()
     for kind, watched in BY_KIND.items():
@@ -63,21 +63,20 @@ async def read(client: Reader, now_ms: int) -> Scene:
             except Malformed:
                 continue
     claims.update(state.of(GPUClaim))
-    return survey(state, claims, {}, now_ms)
+    return look_at(state, claims)
 
 
-def node_holdings(scene: Scene) -> list[NodeHolding]:
+def node_holdings(world: World) -> list[NodeHolding]:
     """Nodes by class, for every node that offers the class's resource."""
     bound: dict[tuple[str, str], int] = {}
-    for claim in scene.shop.claims.values():
+    for claim in world.relations.claims.values():
         key = (claim.bound_node, claim.spec.class_name)
         bound[key] = bound.get(key, 0) + claim.spec.units
     found = []
-    for name, gpu_class in sorted(scene.shop.classes.items()):
+    for name, gpu_class in sorted(world.relations.classes.items()):
         resource = gpu_class.spec.resource_name
-        by_resource = _bound_of_resource(scene, bound, resource)
-        for node, _ in scene.nodes:
-            room = scene.room[node]
+        by_resource = _bound_of_resource(world, bound, resource)
+        for node, room in sorted(world.room.nodes.items()):
             if resource in room.allocatable:
                 raw = room.taken.get(resource, 0) - by_resource.get(node, 0)
                 held = bound.get((node, name), 0)
@@ -85,17 +84,17 @@ def node_holdings(scene: Scene) -> list[NodeHolding]:
     return found
 
 
-def claim_lines(scene: Scene) -> list[ClaimLine]:
+def claim_lines(world: World) -> list[ClaimLine]:
     """Every claim, by namespace and name."""
-    return [_line(claim) for _, claim in sorted(scene.shop.claims.items())]
+    return [_line(claim) for _, claim in sorted(world.relations.claims.items())]
 
 
 def _bound_of_resource(
-    scene: Scene, bound: Mapping[tuple[str, str], int], resource: str
+    world: World, bound: Mapping[tuple[str, str], int], resource: str
 ) -> Mapping[str, int]:
     total: dict[str, int] = {}
     for (node, name), units in bound.items():
-        gpu_class = scene.shop.classes.get(name)
+        gpu_class = world.relations.classes.get(name)
         if gpu_class is not None and gpu_class.spec.resource_name == resource:
             total[node] = total.get(node, 0) + units
     return total

@@ -48,11 +48,11 @@ async def show_status(settings: Settings, *, as_json: bool) -> None:
         open_cluster(settings.cluster_choice) as client,
     ):
         try:
-            scene = await read(client, now_ms())
+            world = await read(client, now_ms())
             leader, epoch = await _leader(client, settings.lease_namespace)
             status = Status(
-                node_holdings(scene),
-                claim_lines(scene),
+                node_holdings(world),
+                claim_lines(world),
                 await store.log.info(),
                 await store.presence.present(WATCHER_MS),
                 await store.log.quarantined(QUARANTINE_SHOWN),

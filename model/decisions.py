@@ -7,6 +7,7 @@ rest of its set only. Must not know: how a decision is carried out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from model.meta import OwnerReference
 from model.reasons import Reason
@@ -82,6 +83,49 @@ class MarkWaiting:
 
 
 @dataclass(frozen=True, slots=True)
+class LoseClaim:
+    """Write the claim Lost: its node could not keep it, no other can take it yet (R22)."""
+
+    set: str
+    claim: ObjectRef
+    lost_from: str
+    lost_at: str
+    vm: VmRef | None
+    message: str
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete a launcher that its node refused, or that its node cannot keep and that never ran (R13, R21)."""
+
+    set: str
+    pod: ObjectRef
+    seen: str
+    """Its phase and node as the pass saw them: a launcher that has gone on since is not deleted."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteVmi:
+    """Delete a running VMI whose node cannot keep it, so that its VM starts it on another (R21)."""
+
+    set: str
+    vmi: ObjectRef
+    seen: str
+    """Its phase and node as the pass saw them."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class UngateLauncher:
+    """Take our gate off without a pin: placement is switched off (R30)."""
+
+    set: str
+    pod: ObjectRef
+
+
+@dataclass(frozen=True, slots=True)
 class WarnVmi:
     """Tell the VMI's tenant, once per change of reason (R12)."""
 
@@ -100,22 +144,42 @@ class DeleteClaim:
     claim: ObjectRef
 
 
+class Kept(StrEnum):
+    """The kinds that carry our finalizer (R30)."""
+
+    CLAIM = "GPUClaim"
+    CLASS = "GPUClass"
+
+
 @dataclass(frozen=True, slots=True)
-class KeepClass:
-    """Put our finalizer on a class: it must not go while a claim names it (R30)."""
+class Keep:
+    """Put our finalizer on an object that must not go while it is in use (R30)."""
 
     set: str
-    gpu_class: ObjectRef
+    kind: Kept
+    ref: ObjectRef
 
 
 @dataclass(frozen=True, slots=True)
-class LetClassGo:
-    """Take our finalizer off a class that is being deleted and that no claim names (R30)."""
+class LetGo:
+    """Take our finalizer off an object that is being deleted and no longer in use (R30)."""
 
     set: str
-    gpu_class: ObjectRef
+    kind: Kept
+    ref: ObjectRef
 
 
 Decision = (
-    CreateClaim | BindClaim | PinLauncher | MarkWaiting | WarnVmi | DeleteClaim | KeepClass | LetClassGo
+    CreateClaim
+    | BindClaim
+    | PinLauncher
+    | MarkWaiting
+    | LoseClaim
+    | DeletePod
+    | DeleteVmi
+    | UngateLauncher
+    | WarnVmi
+    | DeleteClaim
+    | Keep
+    | LetGo
 )

@@ -9,6 +9,7 @@ from model.claims import GPUBudget, GPUClaim, GPUClass
 from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.lean import Prune, prune_of
 from model.meta import Lean
+from model.namespaces import Namespace
 from model.nodes import Node
 from model.pods import Pod
 from model.resources import Resource
@@ -31,6 +32,7 @@ def _watched(resource: Resource, model: type[Lean], *, is_optional: bool = False
 
 WATCHED: tuple[WatchedKind, ...] = (
     _watched(r.NODES, Node),
+    _watched(r.NAMESPACES, Namespace),
     _watched(r.PODS, Pod),
     _watched(r.PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim),
     _watched(r.PERSISTENT_VOLUMES, PersistentVolume),

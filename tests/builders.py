@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from binder.core.catalogue import key_of
+from binder.core.claims import key_of
 from binder.core.state import ClusterState, Key
 from model.claims import GPUClaim, GPUClass
 from model.kinds import BY_KIND
@@ -66,6 +66,7 @@ def order(
                 "resourceVersion": "7",
                 "generation": 1,
                 "creationTimestamp": AT,
+                "finalizers": [FINALIZER],
             },
             "spec": {"className": class_name, "units": units},
             "status": status,

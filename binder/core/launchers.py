@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from binder.core.state import ClusterState, Key
+from binder.core.state import Key
 from model.decisions import VmRef
 from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.meta import ObjectMeta, OwnerReference
 from model.names import LABEL_CREATED_BY, LABEL_MIGRATION_JOB
 from model.pods import Pod
+from model.selectors import NodeSelector, NodeSelectorTerm
 
 VMI_KIND = "VirtualMachineInstance"
 VM_KIND = "VirtualMachine"
@@ -33,28 +34,65 @@ class Launcher:
         dying = self.pod.metadata.deletion_timestamp or self.vmi.metadata.deletion_timestamp
         return self.pod.is_gated and not dying and not self.pod.is_terminal and not self.vmi.is_final
 
-
-def find_launchers(state: ClusterState) -> Mapping[str, Launcher]:
-    """All launchers by pod uid, in the order of namespace and name."""
-    vmis = {vmi.metadata.uid: vmi for vmi in state.of(VirtualMachineInstance).values()}
-    found = {}
-    for _, pod in sorted(state.of(Pod).items()):
-        vmi = vmis.get(controller_uid(pod.metadata, VMI_KIND))
-        if vmi is not None and is_launcher_of(pod, vmi):
-            found[pod.metadata.uid] = Launcher(pod, vmi)
-    return found
+    @property
+    def anchor(self) -> str:
+        """The node that it is on or can only go to; empty while it is gated, or has ended."""
+        if self.pod.is_terminal or self.pod.is_gated:
+            return ""
+        return self.pod.spec.node_name or pinned_node(self.pod)
 
 
 def is_launcher_of(pod: Pod, vmi: VirtualMachineInstance) -> bool:
-    """R28; a migration target is none."""
+    """R28. The target of a migration is none until the VMI runs there."""
     labels = pod.metadata.labels
     return (
-        pod.metadata.namespace == vmi.metadata.namespace
-        and pod.metadata.uid in vmi.status.active_pods
+        pod.metadata.uid in vmi.status.active_pods
+        and pod.metadata.namespace == vmi.metadata.namespace
         and controller_uid(pod.metadata, VMI_KIND) == vmi.metadata.uid
         and labels.get(LABEL_CREATED_BY) == vmi.metadata.uid
-        and LABEL_MIGRATION_JOB not in labels
+        and (LABEL_MIGRATION_JOB not in labels or _has_arrived(pod, vmi))
     )
+
+
+NO_REFUSALS = ("", "DeadlineExceeded", "Terminated", "Preempting")
+"""Reasons of a Failed pod that say nothing about its node; every other one with which no container ever began
+is a kubelet's refusal, also one that is not known yet (case 002)."""
+
+
+def refused_by_kubelet(pod: Pod) -> bool:
+    """R13 (i): Failed on a node before any container began, by the reason alone."""
+    status = pod.status
+    if status.phase != "Failed" or not pod.spec.node_name or status.reason in NO_REFUSALS:
+        return False
+    states = [one.state for one in (*status.container_statuses, *status.init_container_statuses)]
+    moments = [moment for state in states for moment in (state.running, state.terminated) if moment]
+    return not any(moment.started_at for moment in moments)
+
+
+def is_unschedulable(pod: Pod) -> bool:
+    """R13 (ii), but for how long: the scheduler has found no node for an ungated pod, and nominated none."""
+    if pod.spec.scheduling_gates or pod.spec.node_name or pod.status.nominated_node_name:
+        return False
+    return any(
+        (one.type, one.status, one.reason) == ("PodScheduled", "False", "Unschedulable")
+        for one in pod.status.conditions
+    )
+
+
+def is_suspect(pod: Pod) -> bool:
+    """Whether a launcher may have been refused by its node."""
+    return refused_by_kubelet(pod) or is_unschedulable(pod)
+
+
+def has_run(vmi: VirtualMachineInstance) -> bool:
+    """Whether it is or was Running, as far as it says itself."""
+    return vmi.status.phase == "Running" or any(
+        moment.phase == "Running" for moment in vmi.status.phase_transition_timestamps
+    )
+
+
+def _has_arrived(pod: Pod, vmi: VirtualMachineInstance) -> bool:
+    return pod.spec.node_name != "" and pod.spec.node_name == vmi.status.node_name
 
 
 def controller_of(metadata: ObjectMeta, kind: str) -> OwnerReference | None:
@@ -71,13 +109,15 @@ def controller_uid(metadata: ObjectMeta, kind: str) -> str:
 def vm_of(vmi: VirtualMachineInstance, vms: Mapping[Key, VirtualMachine]) -> VmRef:
     """The VM that runs the VMI; a VMI without one stands for itself.
 
-    The reference alone proves nothing, a tenant can write it: the VM must exist under the VMI's own name, as
-    KubeVirt names it. So of many VMIs that refer to one VM, one at most is that VM's.
+    The reference alone proves nothing, a tenant can write it: KubeVirt names a VMI as its VM, and where a VM
+    of that name exists, it must be the one referred to. So of many VMIs that refer to one VM, one at most is
+    that VM's.
     """
     owner = controller_of(vmi.metadata, VM_KIND)
-    vm = vms.get((vmi.metadata.namespace, vmi.metadata.name))
-    if owner is not None and vm is not None and vm.metadata.uid == owner.uid:
-        return VmRef(owner.name, owner.uid)
+    if owner is not None and owner.uid and owner.name == vmi.metadata.name:
+        vm = vms.get((vmi.metadata.namespace, vmi.metadata.name))
+        if vm is None or vm.metadata.uid == owner.uid:
+            return VmRef(owner.name, owner.uid)
     return VmRef(vmi.metadata.name, vmi.metadata.uid)
 
 
@@ -93,3 +133,22 @@ def pinned_node(pod: Pod) -> str:
     }
     (values,) = names if len(names) == 1 else ((),)
     return values[0] if len(values) == 1 else ""
+
+
+def affinity_before_pin(pod: Pod) -> NodeSelector | None:
+    """The required node affinity as it was before our pin; None: no constraint."""
+    required, pin = pod.required_affinity, pinned_node(pod)
+    if required is None or not pin or pod.is_gated:
+        return required
+    terms = tuple(_before_pin(term, pin) for term in required.node_selector_terms)
+    return NodeSelector(node_selector_terms=terms) if all(map(_says_something, terms)) else None
+
+
+def _before_pin(term: NodeSelectorTerm, pin: str) -> NodeSelectorTerm:
+    fields = term.match_fields
+    is_pin = bool(fields) and (fields[-1].key, fields[-1].values) == ("metadata.name", (pin,))
+    return term.model_copy(update={"match_fields": fields[:-1]}) if is_pin else term
+
+
+def _says_something(term: NodeSelectorTerm) -> bool:
+    return bool(term.match_expressions or term.match_fields)

@@ -44,6 +44,13 @@ def pin_patch(pod: Mapping[str, Any], node: str, tolerations: Iterable[Toleratio
     return {"metadata": {"resourceVersion": pod["metadata"]["resourceVersion"]}, "spec": patch}
 
 
+def ungate_patch(pod: Mapping[str, Any]) -> Json:
+    """The merge patch that takes our gate off and changes nothing else (R30)."""
+    gates = [gate for gate in pod["spec"].get("schedulingGates") or [] if gate.get("name") != GATE]
+    version = pod["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version}, "spec": {"schedulingGates": gates}}
+
+
 def pinned_terms(terms: Iterable[Mapping[str, Any]], node: str) -> list[Json]:
     """Every term that is not empty with the pin appended; one term with the pin where there is none."""
     pin = {"key": "metadata.name", "operator": "In", "values": [node]}

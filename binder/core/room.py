@@ -1,23 +1,19 @@
 """Room: what each node can give, what is taken of it, and what is left (R26).
 
-A claim takes its units where it is Bound. A pod takes, of each GPU resource, what claims of its VMI held on
-the same node do not cover, and of everything else all that it asks for. Terminating pods count; ended ones
-do not. Placing a set books it here, so that the next set of the same pass sees less.
+A pass books what it places here, so that the next set of the same pass sees less, and takes all of it back at
+its end: the next pass counts what became of it. Must not know: why something is booked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from binder.core.catalogue import Catalogue
-from binder.core.launchers import Launcher, pinned_node, vm_of
-from binder.core.requests import Units, allocatable_units, effective_request
-from binder.core.sets import ClaimSet
-from binder.core.state import ClusterState
-from model.claims import GPUClaim
+from binder.core.requests import Units
 from model.nodes import Node
-from model.pods import Pod
+from model.reasons import Reason
 
 PODS = "pods"
 """The resource that every pod takes one of."""
@@ -38,76 +34,98 @@ class NodeRoom:
         """Book; a negative amount gives back."""
         self.taken[resource] = self.taken.get(resource, 0) + amount
 
-
-Room = Mapping[str, NodeRoom]
-
-
-def measure_room(state: ClusterState, shop: Catalogue, launchers: Mapping[str, Launcher]) -> Room:
-    """The room on every node, before the pass places anything."""
-    room = {name: NodeRoom(allocatable_units(node.status.allocatable)) for name, node in nodes_by_name(state)}
-    for claim in shop.claims.values():
-        gpu_class = shop.classes.get(claim.spec.class_name)
-        if gpu_class is not None and claim.bound_node in room:
-            room[claim.bound_node].take(gpu_class.spec.resource_name, claim.spec.units)
-    sold = {c.spec.resource_name for c in shop.classes.values()}
-    for pod in state.of(Pod).values():
-        launcher = launchers.get(pod.metadata.uid)
-        node = node_of(pod, launcher)
-        if node in room and not pod.is_terminal:
-            covered = _covered(launcher, node, shop) if launcher else {}
-            _take_pod(room[node], pod, sold, covered)
-    return room
+    def misses(self, wanted: Mapping[str, int]) -> str:
+        """The first resource, by name, of which less is left than wanted; empty if there is room."""
+        for resource, amount in wanted.items():
+            if self.allocatable.get(resource, 0) - self.taken.get(resource, 0) < amount:
+                return resource
+        return ""
 
 
-def nodes_by_name(state: ClusterState) -> list[tuple[str, Node]]:
-    """All nodes, sorted by name."""
-    return sorted((name, node) for (_, name), node in state.of(Node).items())
+Judge = Callable[[Node], Reason | None]
+"""What stops a node at R8a or R8b, or nothing."""
 
 
-def node_of(pod: Pod, launcher: Launcher | None) -> str:
-    """Where the pod takes room: its node, or for an ungated launcher already the node of its pin."""
-    if pod.spec.node_name or launcher is None or pod.spec.scheduling_gates:
-        return pod.spec.node_name
-    return pinned_node(pod)
+@dataclass(slots=True)
+class Sites:
+    """Nodes that offer one of `resources`: those that R8a or R8b stops, and the others from full to empty.
+
+    The order is that of R9: least free units first, then the name. So the first node of it that has room for
+    a set is the set's node.
+    """
+
+    resources: tuple[str, ...]
+    judge: Judge
+    stops: dict[str, Reason] = field(default_factory=dict)
+    free: dict[str, int] = field(default_factory=dict)
+    _order: list[tuple[int, str]] = field(default_factory=list)
+
+    def put(self, name: str, node: Node, room: NodeRoom) -> None:
+        """The node as it is now."""
+        self.drop(name)
+        if not any(resource in room.allocatable for resource in self.resources):
+            return
+        verdict = self.judge(node)
+        if verdict is not None:
+            self.stops[name] = verdict
+            return
+        self.free[name] = sum(room.free(resource) for resource in self.resources)
+        insort(self._order, (self.free[name], name))
+
+    def drop(self, name: str) -> None:
+        """The node is no more."""
+        self.stops.pop(name, None)
+        free = self.free.pop(name, None)
+        if free is not None:
+            del self._order[bisect_left(self._order, (free, name))]
+
+    def shift(self, name: str, amount: int) -> None:
+        """So many units more are free on the node."""
+        free = self.free.get(name)
+        if free is not None:
+            del self._order[bisect_left(self._order, (free, name))]
+            self.free[name] = free + amount
+            insort(self._order, (free + amount, name))
+
+    def with_at_least(self, units: int) -> Iterator[str]:
+        """Nodes with so many free units in all, fullest first, then by name."""
+        for place in range(bisect_left(self._order, (units, "")), len(self._order)):
+            yield self._order[place][1]
 
 
-def book_set(room: Room, placed: ClaimSet, node: str, other: Units) -> None:
-    """Move the set's units to the node, and take what its launcher asks for besides."""
-    for member in placed.members:
-        if member.node in room:
-            room[member.node].take(member.resource, -member.units)
-        room[node].take(member.resource, member.units)
-    for resource, amount in other.items():
-        room[node].take(resource, amount)
+@dataclass(slots=True)
+class Room:
+    """All nodes' amounts, and the orders of nodes that rest on them."""
 
+    nodes: dict[str, NodeRoom] = field(default_factory=dict)
+    sites: dict[object, Sites] = field(default_factory=dict)
+    """By what decides R8a and R8b: the set's classes and the pod's constraints."""
+    given_back: int = 0
+    """Rises whenever a node has more room than before: what did not fit until then may fit now."""
+    _booked: list[tuple[str, str, int]] = field(default_factory=list)
 
-def other_request(claim_set: ClaimSet) -> Units:
-    """What the set's launcher asks for besides the GPU resources of the set, its place as a pod included."""
-    if claim_set.launcher is None:
-        return {}
-    gpus = claim_set.needs()
-    request = effective_request(claim_set.launcher.pod)
-    return {PODS: 1} | {r: n for r, n in request.items() if r not in gpus and n > 0}
+    def take(self, node: str, resource: str, amount: int) -> None:
+        """Book on a node that may be gone; a negative amount gives back."""
+        room = self.nodes.get(node)
+        if room is None or amount == 0:
+            return
+        self._booked.append((node, resource, amount))
+        self._change(node, room, resource, amount)
 
+    @contextmanager
+    def draft(self) -> Iterator[None]:
+        """What is booked within is undone at the end."""
+        self._booked.clear()
+        try:
+            yield
+        finally:
+            while self._booked:
+                node, resource, amount = self._booked.pop()
+                self._change(node, self.nodes[node], resource, -amount)
 
-def claims_serving(launcher: Launcher, shop: Catalogue) -> Iterable[GPUClaim]:
-    """The claims of the launcher's VMI: its template claims, and the orders that its VM uses."""
-    vmi = launcher.vmi
-    yield from shop.by_owner.get(vmi.metadata.uid, ())
-    yield from shop.by_user.get(vm_of(vmi, shop.vms).uid, ())
-
-
-def _covered(launcher: Launcher, node: str, shop: Catalogue) -> Units:
-    covered: Units = {}
-    for claim in claims_serving(launcher, shop):
-        gpu_class = shop.classes.get(claim.spec.class_name)
-        if gpu_class is not None and claim.bound_node == node:
-            resource = gpu_class.spec.resource_name
-            covered[resource] = covered.get(resource, 0) + claim.spec.units
-    return covered
-
-
-def _take_pod(node: NodeRoom, pod: Pod, sold: set[str], covered: Units) -> None:
-    node.take(PODS, 1)
-    for resource, amount in effective_request(pod).items():
-        node.take(resource, max(0, amount - covered.get(resource, 0)) if resource in sold else amount)
+    def _change(self, node: str, room: NodeRoom, resource: str, amount: int) -> None:
+        room.take(resource, amount)
+        self.given_back += amount < 0
+        for sites in self.sites.values():
+            if resource in sites.resources:
+                sites.shift(node, -amount)

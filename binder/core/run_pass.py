@@ -1,55 +1,100 @@
 """One pass: the whole cluster in, all decisions out (R4, R5).
 
-A pure function of its arguments: no clock, no I/O, nothing remembered between calls, every loop over sorted
-things. Steps 1, 2, 4 and 5 of R5 (refusals, half-lost sets, moves, Lost sets) are not built yet; a claim that
-is Bound stays where it is.
+A pure function of its arguments: no clock, no I/O, every loop over sorted things. It books in the world's
+room while it decides and leaves it as it was. What it has learned is for its caller to store before anything
+is carried out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from binder.core.decide import Waiting, keep_classes, place_set, release_ended
-from binder.core.launchers import Launcher
+from binder.core.explanation import as_obstacle, explain
+from binder.core.lifecycle import keep_claims, keep_classes, open_gates, release_ended
+from binder.core.moving import move_sets
+from binder.core.placing import place_gated, place_orders, rebind_lost, wish_of
 from binder.core.policy import Policy
-from binder.core.scene import Scene, survey
-from binder.core.sets import ClaimSet, launcher_set, order_sets
-from binder.core.state import ClusterState, Key
-from binder.core.told import Told
-from model.claims import GPUClaim
+from binder.core.refusals import notice_refusals, recall_rejections
+from binder.core.restarts import hold_for_restarts, remember_runs
+from binder.core.scene import Scene, Stuck
+from binder.core.sets import Obstacle, Shape
+from binder.core.settling import settle_sets
+from binder.core.state import ClusterState
+from binder.core.world import World
+from binder.core.writing import marks
 from model.decisions import Decision
+from model.nodes import Node
 from model.reasons import Reason
+from projections.folds.memory import Lesson, Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A set that cannot be placed now, and why; `vmi_uid` is empty for orders."""
+
+    set: str
+    reason: Reason
+    message: str
+    vmi_uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """What a pass decided, who waits and why, and why it decided nothing, if so."""
+    """What a pass decided and learned, who waits and why, or why it decided nothing."""
 
     decisions: tuple[Decision, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
+    notices: tuple[str, ...] = ()
     blocked: str = ""
+    wake_at_ms: int | None = None
+    """When something may change without any event: a grace, a hold or a rejection that runs out."""
 
 
-def run_pass(
-    state: ClusterState, claims: Mapping[Key, GPUClaim], told: Told, policy: Policy, now_ms: int
-) -> PassResult:
-    """Decide for all GPU objects at once. `claims` are the live ones, read past the log (R3)."""
-    blocked = why_blocked(state, policy, now_ms)
+def run_pass(world: World, memory: Memory, policy: Policy, now_ms: int) -> PassResult:
+    """Decide for all GPU objects at once. The world holds live claims, read past the log (R3)."""
+    blocked = why_blocked(world.state, policy, now_ms)
     if blocked:
         return PassResult(blocked=blocked)
-    scene = survey(state, claims, told, now_ms)
-    decisions: list[Decision] = []
-    waiting: list[Waiting] = []
-    # (0) classes in use stay, what has ended gives its units back
-    decisions += keep_classes(scene)
-    decisions += release_ended(scene)
-    # (3) gated launchers, then (6) new orders
-    for claim_set in (*gated_sets(scene), *order_sets(scene.shop)):
-        more, wait = place_set(claim_set, scene)
-        decisions += more
-        waiting += wait
-    return PassResult(tuple(decisions), tuple(waiting))
+    scene = Scene(world, memory, policy, now_ms)
+    with world.room.draft():
+        _decide(scene)
+        waiting = _tell_waiting(scene)
+    scene.remember_troubles()
+    scene.remember_told()
+    return PassResult(
+        tuple(scene.decisions),
+        waiting,
+        tuple(scene.lessons),
+        tuple(scene.notices),
+        wake_at_ms=scene.wake_at_ms,
+    )
+
+
+def _decide(scene: Scene) -> None:
+    """R5, step by step. From step 3 on, each changes whole sets only."""
+    remember_runs(scene)
+    # (0) finalizers: what is in use stays, what has ended gives its units back
+    keep_classes(scene)
+    keep_claims(scene)
+    release_ended(scene)
+    if not scene.policy.is_enabled:
+        open_gates(scene)
+        return
+    # (1) refusals noticed and remembered, refused pods deleted
+    recall_rejections(scene)
+    notice_refusals(scene)
+    # (2) the set invariant restored
+    hold_for_restarts(scene)
+    settle_sets(scene)
+    # (3) gated launchers
+    place_gated(scene)
+    # (4) moves
+    move_sets(scene)
+    # (5) Lost sets
+    rebind_lost(scene)
+    # (6) new orders
+    place_orders(scene)
 
 
 def why_blocked(state: ClusterState, policy: Policy, now_ms: int) -> str:
@@ -63,13 +108,32 @@ def why_blocked(state: ClusterState, policy: Policy, now_ms: int) -> str:
     return ""
 
 
-def gated_sets(scene: Scene) -> Iterable[ClaimSet]:
-    """The sets of gated launchers in queue order: priority, then creation, then name (R11)."""
-    gated = [launcher for launcher in scene.launchers.values() if launcher.is_placeable]
-    for launcher in sorted(gated, key=_queue_place):
-        yield launcher_set(launcher, scene.shop)
+def _tell_waiting(scene: Scene) -> tuple[Waiting, ...]:
+    """R12: each waiting set's reason, on its claims and to its tenant."""
+    reasons: dict[Shape, Obstacle] = {}
+    waiting = []
+    for one in scene.stuck:
+        obstacle = one.obstacle or _explained(one, scene, reasons)
+        scene.decisions += marks(one.claim_set, obstacle, scene.now_ms)
+        scene.tell(one.claim_set, obstacle.reason, obstacle.message)
+        vmi = one.claim_set.vmi
+        uid = vmi.metadata.uid if vmi is not None else ""
+        waiting.append(Waiting(one.claim_set.key, obstacle.reason, obstacle.message, uid))
+    return tuple(waiting)
 
 
-def _queue_place(launcher: Launcher) -> tuple[int, str, str, str]:
-    meta = launcher.pod.metadata
-    return (-launcher.pod.spec.priority, meta.creation_timestamp, meta.namespace, meta.name)
+def _explained(one: Stuck, scene: Scene, known: dict[Shape, Obstacle]) -> Obstacle:
+    """Sets that want the same of the same nodes wait for the same reason."""
+    claim_set, world = one.claim_set, scene.world
+    wish = wish_of(claim_set, scene)
+    if isinstance(wish, Obstacle):
+        return wish
+    if not wish.needs:
+        return Obstacle(Reason.CLASS_NOT_FOUND, "no claim of it has a class")
+    is_plain = not (wish.held or wish.reach or wish.refused)
+    if is_plain and claim_set.shape in known:
+        return known[claim_set.shape]
+    found = as_obstacle(explain(wish, world.sites_for(claim_set), world.room, world.state.of(Node)))
+    if is_plain:
+        known[claim_set.shape] = found
+    return found

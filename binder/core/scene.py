@@ -1,35 +1,132 @@
-"""What the steps of a pass look at: the folded cluster, live claims, launchers, the room on each node."""
+"""What the steps of a pass look at, and where they put what they decide and learn.
+
+Built once per pass. The steps read world, memory, policy and now; they book in the world's room and add to
+the lists here. Must not know: what any step does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from binder.core.catalogue import Catalogue, index_claims
-from binder.core.launchers import Launcher, find_launchers
-from binder.core.room import Room, measure_room, nodes_by_name
-from binder.core.state import ClusterState, Key
-from binder.core.told import Told
-from model.claims import GPUClaim
-from model.nodes import Node
+from binder.core.policy import Policy
+from binder.core.sets import ClaimSet, Obstacle, Shape
+from binder.core.world import World
+from binder.core.writing import marked_reason
+from model.claims import Phase
+from model.decisions import Decision, ObjectRef, WarnVmi
+from model.instants import rfc3339
+from model.reasons import Reason
+from projections.folds import troubles, vm_history
+from projections.folds.memory import Lesson, Memory
+from projections.folds.vm_history import Run
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Units that wait on a node for a VM that restarts (R39)."""
+
+    node: str
+    units: Mapping[str, int]
+    """By resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A set that waits. Without an obstacle it found no node: why is told when all sets have been placed."""
+
+    claim_set: ClaimSet
+    obstacle: Obstacle | None = None
+
+
+@dataclass(slots=True)
 class Scene:
-    """Built once per pass. Only `room` changes on the way: each placed set is booked there."""
+    """One pass."""
 
-    state: ClusterState
-    shop: Catalogue
-    launchers: Mapping[str, Launcher]
-    nodes: list[tuple[str, Node]]
-    room: Room
-    told: Told
+    world: World
+    memory: Memory
+    policy: Policy
     now_ms: int
+    decisions: list[Decision] = field(default_factory=list)
+    stuck: list[Stuck] = field(default_factory=list)
+    lessons: list[Lesson] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    """What the pass as a whole has to say, e.g. that it moves nothing and why."""
+    refused: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By the VM's uid: nodes that are left alone for it (R13)."""
+    holds: dict[str, Hold] = field(default_factory=dict)
+    """By the VM's uid (R39)."""
+    placed_units: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Units that are or were placed, by namespace and class, with what this pass has added (R27)."""
+    wake_at_ms: int | None = None
+    settled: set[str] = field(default_factory=set)
+    """Keys of the sets that an earlier step has decided over."""
+    unfit: dict[Shape, int] = field(default_factory=dict)
+    """Shapes of sets that no node had room for, by how often room had been given back then."""
+    deleted: int = 0
+    """VMIs that this pass deletes (R24)."""
+    _told: dict[str, Reason] = field(default_factory=dict)
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    def wake_by(self, at_ms: int) -> None:
+        """Something may change then without any event."""
+        if at_ms > self.now_ms and (self.wake_at_ms is None or at_ms < self.wake_at_ms):
+            self.wake_at_ms = at_ms
+
+    def since_ms(self, trouble: str) -> int:
+        """Since when the trouble lasts; it is remembered while passes go on asking."""
+        since = self._seen[trouble] = self.memory.troubles.get(trouble, self.now_ms)
+        return since
+
+    def tell(self, claim_set: ClaimSet, reason: Reason, message: str) -> None:
+        """Warn the VMI's tenant, once per change of reason (R12)."""
+        vmi = claim_set.vmi
+        if vmi is None:
+            return
+        self._told[vmi.metadata.uid] = reason
+        run = self.memory.runs.get(vmi.metadata.uid)
+        if (run.told if run is not None else marked_reason(claim_set)) != reason:
+            ref = ObjectRef(vmi.metadata.namespace, vmi.metadata.name, vmi.metadata.uid)
+            self.decisions.append(WarnVmi(claim_set.key, ref, reason, message, rfc3339(self.now_ms)))
+
+    def remember_troubles(self) -> None:
+        """At the end: what is new among the troubles, and what is over."""
+        known = self.memory.troubles
+        self.lessons += [
+            Lesson(troubles.NAME, name, at) for name, at in sorted(self._seen.items()) if name not in known
+        ]
+        self.lessons += [
+            Lesson(troubles.NAME, name, None) for name in sorted(known.keys() - self._seen.keys())
+        ]
+
+    def say_once(self, notice: str) -> None:
+        """What the pass as a whole has to say."""
+        if notice not in self.notices:
+            self.notices.append(notice)
+
+    def remember_told(self) -> None:
+        """At the end: what each waiting VMI's tenant knows, and who no longer waits (R12)."""
+        learned = {lesson.field: lesson.value for lesson in self.lessons if isinstance(lesson.value, Run)}
+        waiting = self.memory.told | self._told.keys()
+        for uid in sorted(waiting):
+            run = learned.get(uid) or self.memory.runs.get(uid)
+            told = str(self._told.get(uid, ""))
+            if run is not None and run.told != told:
+                self.lessons.append(Lesson(vm_history.NAME, uid, replace(run, told=told)))
+
+    def count_placed(self, claim_set: ClaimSet) -> None:
+        """The set's new units are in use now (R27)."""
+        namespace = claim_set.key.partition("/")[0]
+        units = self.placed_units.setdefault(namespace, dict(self.world.held_units.get(namespace, {})))
+        for name, amount in new_units(claim_set).items():
+            units[name] = units.get(name, 0) + amount
 
 
-def survey(state: ClusterState, claims: Mapping[Key, GPUClaim], told: Told, now_ms: int) -> Scene:
-    """Index what the steps need."""
-    shop = index_claims(claims, state)
-    launchers = find_launchers(state)
-    room = measure_room(state, shop, launchers)
-    return Scene(state, shop, launchers, nodes_by_name(state), room, told, now_ms)
+def new_units(claim_set: ClaimSet) -> dict[str, int]:
+    """Units by class of members that have never been placed: what a budget is asked for (R27)."""
+    wanted: dict[str, int] = {}
+    for member in claim_set.members:
+        if member.claim is None or member.claim.status.phase is Phase.PENDING:
+            name = member.gpu_class.metadata.name
+            wanted[name] = wanted.get(name, 0) + member.units
+    return wanted

@@ -1,26 +1,38 @@
-"""Sets: the claims that one VM's launcher is to be placed with (R7, R16, R18).
+"""Sets: the claims that are placed, moved, lost and rebound together, on one node (R16).
 
-Orders that the VMI's annotation names come first; what the launcher asks for beyond them becomes one template
-claim per resource. A set that cannot be formed has a reason instead of members that could be placed.
+A VM's set are the orders that it names and that serve it, and the template claims of its VMI. An order that
+serves no VM is a set of one. Must not know: which node a set goes to.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from binder.core.catalogue import Catalogue, is_template_claim, key_of, orders_named_by
-from binder.core.launchers import Launcher, vm_of
-from binder.core.requests import effective_request
+from binder.core.launchers import Launcher
 from model.claims import GPUClaim, GPUClass, Phase
 from model.decisions import ObjectRef, VmRef
 from model.kubevirt import VirtualMachineInstance
-from model.names import ANNOTATION_CLASS
 from model.reasons import Reason
+from model.selectors import NodeSelector
 
-_MAX_NAME = 253
-"""The longest name of a Kubernetes object (RFC 1123 subdomain)."""
+
+class Stage(StrEnum):
+    """How far the VM of a set is."""
+
+    IDLE = "idle"
+    """No VMI lives: the claims can go anywhere."""
+    COMING = "coming"
+    """A VMI lives and has no launcher yet."""
+    GATED = "gated"
+    """The launcher waits for a node."""
+    STARTING = "starting"
+    """The launcher is pinned, the VMI was never Running."""
+    RUNNING = "running"
+    """The VMI is or was Running, and its launcher is on a node."""
+    ENDING = "ending"
+    """The VMI or its launcher ends or is being deleted: what follows is seen then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,11 @@ class Member:
         """Where it is held, or the empty string."""
         return self.claim.bound_node if self.claim else ""
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it had a node and has none now."""
+        return self.claim is not None and self.claim.status.phase is Phase.LOST
+
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
@@ -52,189 +69,99 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True)
+class Constraints:
+    """What decides R8a and R8b: sets with equal ones are accepted by the same nodes."""
+
+    classes: tuple[GPUClass, ...] = ()
+    selector: tuple[tuple[str, str], ...] = ()
+    """The launcher's nodeSelector."""
+    affinity: NodeSelector | None = None
+    """Its required node affinity, without our pin."""
+    _hash: int = field(init=False, compare=False, repr=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Affinities can be long: hashed once."""
+        names = tuple(one.metadata.name for one in self.classes)
+        object.__setattr__(self, "_hash", hash((names, self.selector, self.affinity)))
+
+    def __hash__(self) -> int:
+        """Classes by their names."""
+        return self._hash
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a set wants of a node: sets of one shape differ only in what they hold, and in their volumes."""
+
+    constraints: Constraints = Constraints()
+    needs: Mapping[str, int] = field(default_factory=dict)
+    """Units per GPU resource."""
+    other: Mapping[str, int] = field(default_factory=dict)
+    """What its launcher asks for besides, its place as a pod included."""
+    _hash: int = field(init=False, compare=False, repr=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Looked up often: hashed once."""
+        wanted = (self.constraints, tuple(self.needs.items()), tuple(self.other.items()))
+        object.__setattr__(self, "_hash", hash(wanted))
+
+    def __hash__(self) -> int:
+        """Of what is wanted."""
+        return self._hash
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimSet:
     """Claims that are placed together, on one node."""
 
     key: str
     members: tuple[Member, ...]
-    launcher: Launcher | None = None
+    stage: Stage = Stage.IDLE
     vm: VmRef | None = None
+    vmi: VirtualMachineInstance | None = None
+    launcher: Launcher | None = None
+    run_strategy: str = ""
+    """Of the VM; empty where there is none."""
     obstacle: Obstacle | None = None
+    unsold: tuple[GPUClaim, ...] = ()
+    """Claims whose class does not exist."""
+    shape: Shape = Shape()
+    nodes: tuple[str, ...] = ()
+    """Where members are held, by name."""
 
+    @property
     def needs(self) -> Mapping[str, int]:
         """Units per GPU resource."""
-        return _units_of(self.members)
+        return self.shape.needs
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every member is held, all on one node."""
+        return len(self.nodes) == 1 and all(member.node for member in self.members)
+
+    @property
+    def lost(self) -> tuple[Member, ...]:
+        """The members that are Lost."""
+        return tuple(member for member in self.members if member.is_lost)
+
+    @property
+    def anchor(self) -> str:
+        """The node that its launcher is on or can only go to, or the empty string."""
+        return self.launcher.anchor if self.launcher else ""
 
     def held_on(self, node: str) -> Mapping[str, int]:
         """Units per GPU resource that the set already holds on the node."""
-        return _units_of(member for member in self.members if member.node == node)
+        return units_of(member for member in self.members if member.node == node)
+
+    def bound_at(self) -> str:
+        """When the last of it was bound."""
+        moments = (m.claim.status.bound_at or "" for m in self.members if m.claim is not None)
+        return max(moments, default="")
 
 
-def launcher_set(launcher: Launcher, shop: Catalogue) -> ClaimSet:
-    """The set of a gated launcher (R7)."""
-    vmi = launcher.vmi
-    sold = {c.spec.resource_name for c in shop.classes.values()}
-    missing = {r: n for r, n in effective_request(launcher.pod).items() if r in sold and n > 0}
-    whole = ClaimSet(f"{vmi.metadata.namespace}/{vmi.metadata.name}", (), launcher, vm_of(vmi, shop.vms))
-    if not missing and not orders_named_by(vmi.metadata):
-        return replace(
-            whole, obstacle=Obstacle(Reason.CLASS_NOT_FOUND, "no GPUClass sells what the VM asks for")
-        )
-    for take in (_take_orders, _take_template_claims):
-        members, obstacle = take(whole, missing, shop)
-        whole = replace(whole, members=(*whole.members, *members), obstacle=obstacle)
-        if obstacle:
-            break
-    return whole
-
-
-def order_sets(shop: Catalogue) -> list[ClaimSet]:
-    """Pending orders that no launcher waits for, oldest first (R23): a set per VM naming them or per order.
-
-    Orders of a VM whose VMI lives wait for its launcher. What the VM holds already is in its set: a new order
-    joins it there, or takes it along to where there is room for both, or waits.
-    """
-    by_age = sorted(shop.claims.values(), key=lambda c: (c.metadata.creation_timestamp, key_of(c)))
-    idle = [claim for claim in by_age if _is_idle_order(claim, shop)]
-    groups: dict[str, list[GPUClaim]] = {}
-    for claim in idle:
-        vm = shop.named.get(key_of(claim))
-        groups.setdefault(
-            f"VM {claim.metadata.namespace}/{vm.name}" if vm else str(key_of(claim)), []
-        ).append(claim)
-    return [
-        _order_set(group, shop)
-        for group in groups.values()
-        if any(claim.status.phase is Phase.PENDING for claim in group)
-    ]
-
-
-def _order_set(orders: list[GPUClaim], shop: Catalogue) -> ClaimSet:
-    first = orders[0]
-    vm = shop.named.get(key_of(first))
-    whole = ClaimSet(f"{first.metadata.namespace}/{vm.name if vm else first.metadata.name}", (), vm=vm)
-    for claim in orders:
-        whole = _with_order(whole, claim, shop)
-    return whole
-
-
-def template_claim_name(vmi: VirtualMachineInstance, class_name: str) -> str:
-    """`<vmi>-<class>-<first 8 of the VMI's uid>` (R7); what is too long is cut and told apart by a digest."""
-    tail = f"-{vmi.metadata.uid[:8]}"
-    stem = f"{vmi.metadata.name}-{class_name}"
-    if len(stem) + len(tail) > _MAX_NAME:
-        digest = hashlib.sha256(stem.encode()).hexdigest()[:8]
-        stem = f"{stem[: _MAX_NAME - len(tail) - len(digest) - 1].rstrip('-.')}-{digest}"
-    return stem + tail
-
-
-def claim_ref(claim: GPUClaim) -> ObjectRef:
-    """The version of the claim that the pass has seen."""
-    meta = claim.metadata
-    return ObjectRef(meta.namespace, meta.name, meta.uid, meta.resource_version)
-
-
-def _units_of(members: Iterable[Member]) -> Mapping[str, int]:
+def units_of(members: Iterable[Member]) -> Mapping[str, int]:
+    """Units per GPU resource, by the resource's name."""
     total: dict[str, int] = {}
     for member in members:
         total[member.resource] = total.get(member.resource, 0) + member.units
-    return total
-
-
-def _with_order(whole: ClaimSet, claim: GPUClaim, shop: Catalogue) -> ClaimSet:
-    gpu_class = shop.classes.get(claim.spec.class_name)
-    if gpu_class is None:
-        return replace(whole, obstacle=_class_not_found(claim.spec.class_name))
-    return replace(whole, members=(*whole.members, _member(claim, gpu_class)))
-
-
-def _is_idle_order(claim: GPUClaim, shop: Catalogue) -> bool:
-    """Whether it is an order that no run of a VM uses: it may be placed, and moved to join others."""
-    user = claim.status.vm
-    named = shop.named.get(key_of(claim))
-    is_anothers = user is not None and user.uid in shop.users and (named is None or user.uid != named.uid)
-    return (
-        claim.status.phase in (Phase.PENDING, Phase.BOUND)
-        and claim.metadata.deletion_timestamp is None
-        and not is_template_claim(claim)
-        and key_of(claim) not in shop.busy
-        and not is_anothers
-    )
-
-
-def _member(claim: GPUClaim, gpu_class: GPUClass) -> Member:
-    return Member(claim_ref(claim), gpu_class, claim.spec.units, claim)
-
-
-def _take_orders(
-    whole: ClaimSet, missing: dict[str, int], shop: Catalogue
-) -> tuple[list[Member], Obstacle | None]:
-    """Take the named orders and lower `missing` by what they cover."""
-    assert whole.launcher is not None
-    vmi = whole.launcher.vmi
-    members: list[Member] = []
-    for name in orders_named_by(vmi.metadata):
-        claim = shop.claims.get((vmi.metadata.namespace, name))
-        if claim is None or is_template_claim(claim):
-            text = f"order {vmi.metadata.namespace}/{name}, named by the VM, does not exist"
-            return members, Obstacle(Reason.CLAIM_NOT_FOUND, text)
-        user = claim.status.vm
-        if user is not None and whole.vm is not None and user.uid != whole.vm.uid and user.uid in shop.users:
-            text = f"order {claim.metadata.namespace}/{name} is in use by VM {user.name}"
-            return members, Obstacle(Reason.CLAIM_IN_USE, text)
-        gpu_class = shop.classes.get(claim.spec.class_name)
-        if gpu_class is None:
-            return members, _class_not_found(claim.spec.class_name)
-        members.append(_member(claim, gpu_class))
-        _cover(missing, gpu_class.spec.resource_name, claim.spec.units)
-    return members, None
-
-
-def _take_template_claims(
-    whole: ClaimSet, missing: dict[str, int], shop: Catalogue
-) -> tuple[list[Member], Obstacle | None]:
-    """One template claim per resource still missing: those that exist, then new ones."""
-    assert whole.launcher is not None
-    vmi = whole.launcher.vmi
-    members: list[Member] = []
-    for claim in shop.by_owner.get(vmi.metadata.uid, ()):
-        gpu_class = shop.classes.get(claim.spec.class_name)
-        if gpu_class is not None and claim.metadata.deletion_timestamp is None:
-            members.append(_member(claim, gpu_class))
-            _cover(missing, gpu_class.spec.resource_name, claim.spec.units)
-    for resource, units in sorted(missing.items()):
-        choice = _class_for(resource, vmi, shop)
-        if isinstance(choice, Obstacle):
-            return members, choice
-        ref = ObjectRef(vmi.metadata.namespace, template_claim_name(vmi, choice.metadata.name))
-        if (ref.namespace, ref.name) in shop.claims:
-            text = f"claim {ref} exists and is not this VMI's; delete or rename it"
-            return members, Obstacle(Reason.NAME_TAKEN, text)
-        members.append(Member(ref, choice, units))
-    return members, None
-
-
-def _cover(missing: dict[str, int], resource: str, units: int) -> None:
-    if resource in missing:
-        missing[resource] -= units
-        if missing[resource] <= 0:
-            del missing[resource]
-
-
-def _class_for(resource: str, vmi: VirtualMachineInstance, shop: Catalogue) -> GPUClass | Obstacle:
-    wanted = vmi.metadata.annotations.get(ANNOTATION_CLASS, "")
-    if wanted and wanted not in shop.classes:
-        return _class_not_found(wanted)
-    selling = shop.selling(resource)
-    for_vmi = [c for c in selling if c.metadata.name == wanted]
-    default = [c for c in selling if c.spec.default]
-    for choice in (for_vmi, selling, default):
-        if len(choice) == 1:
-            return choice[0]
-    names = ", ".join(c.metadata.name for c in selling)
-    text = f"classes {names} all sell {resource} and not exactly one is the default: set {ANNOTATION_CLASS}"
-    return Obstacle(Reason.CLASS_AMBIGUOUS, text)
-
-
-def _class_not_found(name: str) -> Obstacle:
-    return Obstacle(Reason.CLASS_NOT_FOUND, f"GPUClass {name} does not exist")
+    return total if len(total) < 2 else dict(sorted(total.items()))

@@ -38,6 +38,8 @@ class Shelf(Generic[Model]):
     unreadable: dict[Key, str] = field(default_factory=dict)
     """Objects whose bytes are no object of the kind, and why; they are in no pass."""
     absent_since_ms: int = 0
+    touched: dict[Key, None] = field(default_factory=dict)
+    """What has changed since somebody last took it (`World.update`)."""
     _bodies: dict[Key, bytes] = field(default_factory=dict)
 
     def put(self, key: Key, uid: str, version: str, body: bytes) -> None:
@@ -48,6 +50,7 @@ class Shelf(Generic[Model]):
         """
         if self.uids.get(key, uid) != uid and is_newer(self.versions[key], version):
             return
+        self.touched[key] = None
         self.versions[key] = version
         self.fresh[key] = self._bodies[key] = body
         self.uids[key] = uid
@@ -56,12 +59,14 @@ class Shelf(Generic[Model]):
     def drop(self, key: Key, uid: str) -> None:
         """Take the object away, if it is still the one of that uid."""
         if self.uids.get(key) == uid:
+            self.touched[key] = None
             del self.uids[key]
             for part in (self.fresh, self.models, self.unreadable, self.versions, self._bodies):
                 part.pop(key, None)
 
     def clear(self) -> None:
         """Take everything away."""
+        self.touched.update(dict.fromkeys(self.uids))
         for part in (self.fresh, self.models, self.uids, self.versions, self.unreadable, self._bodies):
             part.clear()
         self.absent_since_ms = 0

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from binder.core.pin import pin_patch, spec_digest
+from binder.core.pin import pin_patch, spec_digest, ungate_patch
+from binder.core.writing import whereabouts
 from binder.effects import objects
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.port import MERGE_STATUS, Client, DeleteOptions, Json, ObjectKey
@@ -21,17 +22,29 @@ from model.decisions import (
     CreateClaim,
     Decision,
     DeleteClaim,
-    KeepClass,
-    LetClassGo,
+    DeletePod,
+    DeleteVmi,
+    Keep,
+    Kept,
+    LetGo,
+    LoseClaim,
     MarkWaiting,
     ObjectRef,
     PinLauncher,
+    UngateLauncher,
     WarnVmi,
 )
 from model.kinds import BY_KIND
 from model.names import FINALIZER
 from model.pods import Pod
-from model.resources import EVENTS, GPU_CLAIMS, GPU_CLASSES, PODS
+from model.resources import (
+    EVENTS,
+    GPU_CLAIMS,
+    GPU_CLASSES,
+    PODS,
+    VIRTUAL_MACHINE_INSTANCES,
+    Resource,
+)
 
 MAX_SETS_AT_ONCE = 16
 """Enough to hide the API server's latency, few enough to leave it room for others."""
@@ -93,20 +106,28 @@ class SetWriter:
         match decision:
             case CreateClaim():
                 await self._create_claim(decision)
-            case BindClaim(claim=ref):
-                await self._patch_claim(ref, objects.bound_patch(decision, self._newest(ref)))
-            case MarkWaiting(claim=ref):
-                await self._patch_claim(ref, objects.waiting_patch(decision, self._newest(ref)))
+            case BindClaim() | MarkWaiting() | LoseClaim():
+                newest = self._newest(decision.claim)
+                await self._patch_claim(decision.claim, objects.status_patch(decision, newest))
             case PinLauncher():
                 await self._pin(decision)
+            case UngateLauncher(pod=ref):
+                await self._ungate(ref)
             case WarnVmi():
                 await self._warn(decision)
+            case Keep() | LetGo():
+                await self._set_finalizer(decision)
+            case DeleteClaim() | DeletePod() | DeleteVmi():
+                await self._delete(decision)
+
+    async def _delete(self, decision: DeleteClaim | DeletePod | DeleteVmi) -> None:
+        match decision:
             case DeleteClaim():
                 await self._delete_claim(decision)
-            case KeepClass(gpu_class=ref):
-                await self._set_finalizer(ref, is_kept=True)
-            case LetClassGo(gpu_class=ref):
-                await self._set_finalizer(ref, is_kept=False)
+            case DeletePod(pod=ref, seen=seen):
+                await self._delete_as_seen(PODS, ref, seen)
+            case DeleteVmi(vmi=ref, seen=seen):
+                await self._delete_as_seen(VIRTUAL_MACHINE_INSTANCES, ref, seen)
 
     def _newest(self, ref: ObjectRef) -> ObjectRef:
         return self._written.get(ref.name, ref)
@@ -151,9 +172,9 @@ class SetWriter:
         except AlreadyExists:
             return
 
-    async def _set_finalizer(self, ref: ObjectRef, *, is_kept: bool) -> None:
-        """Ours alone; those of others stay. A class that has gone is no longer our business."""
-        key = ObjectKey(GPU_CLASSES, ref.name)
+    async def _set_finalizer(self, decision: Keep | LetGo) -> None:
+        """Ours alone; those of others stay. What has gone is no longer our business."""
+        key, ref, is_kept = _kept_key(decision), decision.ref, isinstance(decision, Keep)
         try:
             live = await self._client.get(key)
         except NotFound:
@@ -165,6 +186,30 @@ class SetWriter:
             versioned = {"resourceVersion": meta["resourceVersion"], "finalizers": wanted or None}
             await self._client.patch(key, {"metadata": versioned})
 
+    async def _delete_as_seen(self, resource: Resource, ref: ObjectRef, seen: str) -> None:
+        """A launcher or a VMI that still is where the pass saw it; else the next pass looks at it."""
+        key = ObjectKey(resource, ref.name, ref.namespace)
+        try:
+            live = await self._client.get(key)
+            meta = live["metadata"]
+            if meta["uid"] != ref.uid or meta.get("deletionTimestamp"):
+                return
+            if _whereabouts(live) != seen:
+                raise Conflict(str(key), f"it is {_whereabouts(live)} now, not {seen} as the pass saw it")
+            options = DeleteOptions(uid=ref.uid, resource_version=meta["resourceVersion"])
+            await self._client.delete(key, options)
+        except NotFound:
+            return
+
+    async def _ungate(self, ref: ObjectRef) -> None:
+        key = ObjectKey(PODS, ref.name, ref.namespace)
+        try:
+            live = await self._client.get(key)
+        except NotFound:
+            return
+        if live["metadata"]["uid"] == ref.uid:
+            await self._client.patch(key, ungate_patch(live))
+
     async def _delete_claim(self, decision: DeleteClaim) -> None:
         ref = decision.claim
         try:
@@ -173,6 +218,18 @@ class SetWriter:
             )
         except NotFound:
             return
+
+
+def _whereabouts(live: Json) -> str:
+    """Of a pod, whose node is in its spec, or of a VMI, whose node is in its status."""
+    status = live.get("status") or {}
+    node = status.get("nodeName") or (live.get("spec") or {}).get("nodeName") or ""
+    return whereabouts(status.get("phase") or "", node)
+
+
+def _kept_key(decision: Keep | LetGo) -> ObjectKey:
+    resource = GPU_CLAIMS if decision.kind is Kept.CLAIM else GPU_CLASSES
+    return ObjectKey(resource, decision.ref.name, decision.ref.namespace)
 
 
 def _claim_key(ref: ObjectRef) -> ObjectKey:

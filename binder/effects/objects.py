@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from model.decisions import BindClaim, CreateClaim, MarkWaiting, ObjectRef, WarnVmi
+from model.decisions import BindClaim, CreateClaim, LoseClaim, MarkWaiting, ObjectRef, WarnVmi
+from model.names import FINALIZER
+from model.reasons import Reason
 from model.resources import EVENTS, GPU_CLAIMS
 
 Json = dict[str, Any]
@@ -32,9 +34,21 @@ def claim_body(decision: CreateClaim) -> Json:
             "name": decision.claim.name,
             "namespace": decision.claim.namespace,
             "ownerReferences": [reference],
+            "finalizers": [FINALIZER],
         },
         "spec": {"className": decision.class_name, "units": decision.units},
     }
+
+
+def status_patch(decision: BindClaim | MarkWaiting | LoseClaim, ref: ObjectRef) -> Json:
+    """The merge patch of a claim's status that the decision stands for."""
+    match decision:
+        case BindClaim():
+            return bound_patch(decision, ref)
+        case MarkWaiting():
+            return waiting_patch(decision, ref)
+        case LoseClaim():
+            return lost_patch(decision, ref)
 
 
 def bound_patch(decision: BindClaim, ref: ObjectRef) -> Json:
@@ -57,6 +71,22 @@ def waiting_patch(decision: MarkWaiting, ref: ObjectRef) -> Json:
     """A merge patch of status: Pending, and why."""
     placed = _condition("False", decision.reason, decision.message, decision.since, decision.generation)
     return {"metadata": _precondition(ref), "status": {"phase": "Pending", "conditions": [placed]}}
+
+
+def lost_patch(decision: LoseClaim, ref: ObjectRef) -> Json:
+    """A merge patch of status: Lost from its node, and why."""
+    vm = {"name": decision.vm.name, "uid": decision.vm.uid} if decision.vm else None
+    placed = _condition("False", Reason.NODE_LOST, decision.message, decision.lost_at, decision.generation)
+    status = {
+        "phase": "Lost",
+        "nodeName": None,
+        "boundAt": None,
+        "lostFrom": decision.lost_from,
+        "lostAt": decision.lost_at,
+        "vm": vm,
+        "conditions": [placed],
+    }
+    return {"metadata": _precondition(ref), "status": status}
 
 
 def warning_event(decision: WarnVmi, at_micro: str, instance: str) -> Json:

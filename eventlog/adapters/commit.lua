@@ -4,7 +4,7 @@
 --       3 :events  stream of entries          4... :proj:<name>  hashes of read models
 -- ARGV  1 epoch  2 'intent' or 'outcome'  3 body  4 consumer group
 --       5 number of ids to acknowledge, then the ids
---       then per read model: number of fields, and name and value of each
+--       then per read model: number of fields, and name and value of each; an empty value takes the field away
 -- Returns the id of the journal entry. Error FENCED <epoch> when a later epoch has committed.
 local stored = tonumber(redis.call('GET', KEYS[2]) or '-1')
 if stored > tonumber(ARGV[1]) then
@@ -20,7 +20,11 @@ for k = 4, #KEYS do
   local fields = tonumber(ARGV[at])
   at = at + 1
   for _ = 1, fields do
-    redis.call('HSET', KEYS[k], ARGV[at], ARGV[at + 1])
+    if ARGV[at + 1] == '' then
+      redis.call('HDEL', KEYS[k], ARGV[at])
+    else
+      redis.call('HSET', KEYS[k], ARGV[at], ARGV[at + 1])
+    end
     at = at + 2
   end
 end

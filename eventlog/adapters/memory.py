@@ -118,8 +118,15 @@ class MemoryLog:
         """See Journal."""
         self._fence(epoch)
         for name, fields in projections.items():
-            self._projections.setdefault(name, {}).update(fields)
+            table = self._projections.setdefault(name, {})
+            table.update(fields)
+            for gone in [one for one, value in fields.items() if not value]:
+                del table[gone]
         return self._write_pass("intent", intent)
+
+    async def recall(self, projection: str) -> dict[str, bytes]:
+        """See Journal."""
+        return dict(self._projections.get(projection, {}))
 
     async def conclude(self, epoch: int, outcome: bytes, done_ids: Sequence[str]) -> str:
         """See Journal."""

@@ -121,6 +121,12 @@ class RedisLog:
         names = [self._keys.projection(name) for name in projections]
         return await self._write_pass(epoch, names, arguments)
 
+    async def recall(self, projection: str) -> dict[str, bytes]:
+        """See Journal."""
+        async with self._link.asked() as redis:
+            found: Any = await redis.hgetall(self._keys.projection(projection))
+        return {text_of(name): value for name, value in found.items()}
+
     async def conclude(self, epoch: int, outcome: bytes, done_ids: Sequence[str]) -> str:
         """See Journal."""
         first, rest = done_ids[:ACKS], done_ids[ACKS:]

@@ -8,8 +8,8 @@ from model.claims import GPUClaim
 from model.decisions import (
     BindClaim,
     CreateClaim,
-    KeepClass,
-    LetClassGo,
+    Keep,
+    LetGo,
 )
 from model.nodes import Node
 from model.reasons import Reason
@@ -151,8 +151,8 @@ def test_class_is_kept_while_a_claim_names_it_and_let_go_after() -> None:
     fresh = gpu_class().model_copy(
         update={"metadata": gpu_class().metadata.model_copy(update={"finalizers": ()})}
     )
-    assert [type(d) for d in decide(state(fresh)).decisions] == [KeepClass]
+    assert [type(d) for d in decide(state(fresh)).decisions] == [Keep]
     going = gpu_class().metadata.model_copy(update={"deletion_timestamp": "2026-12-01T00:00:00Z"})
     leaving = gpu_class().model_copy(update={"metadata": going})
     assert decide(state(leaving, node()), order("o", node="gpu-1")).decisions == ()
-    assert [type(d) for d in decide(state(leaving)).decisions] == [LetClassGo]
+    assert [type(d) for d in decide(state(leaving)).decisions] == [LetGo]

@@ -6,6 +6,7 @@ import pytest
 
 from binder.core.policy import Policy
 from binder.core.run_pass import run_pass
+from binder.core.world import look_at
 from model.decisions import (
     BindClaim,
     CreateClaim,
@@ -15,7 +16,8 @@ from model.decisions import (
     WarnVmi,
 )
 from model.reasons import Reason
-from tests.binder.deciding import decide, placed_on, reason_of
+from projections.folds.memory import Memory
+from tests.binder.deciding import decide, placed_on, reason_of, told
 from tests.builders import (
     H100,
     NOW_MS,
@@ -193,7 +195,7 @@ def test_waiting_set_creates_its_claim_says_why_and_warns_once_per_reason() -> N
     assert mark.message == (
         f"no room for 2 of {H100} on 2 nodes: 2 without enough free units; nearest is gpu-1 with 1 free"
     )
-    told_before = decide(cluster, told={"vmi-vm1": Reason.NO_ROOM})
+    told_before = decide(cluster, memory=told("vmi-vm1", Reason.NO_ROOM))
     assert [type(d) for d in told_before.decisions] == [CreateClaim, MarkWaiting]
 
 
@@ -261,5 +263,5 @@ def test_nothing_is_decided_before_every_kind_was_listed_or_when_the_log_is_sile
     result = decide(cluster)
     assert (result.decisions, "Node" in result.blocked) == ((), True)
     stale = state(node(), gpu_class(), *started_vm("vm1"))
-    result = run_pass(stale, {}, {}, Policy(), NOW_MS + 61_000)
+    result = run_pass(look_at(stale, {}), Memory(), Policy(), NOW_MS + 61_000)
     assert (result.decisions, "StaleLog" in result.blocked) == ((), True)

@@ -1,0 +1,112 @@
+"""Why a set has no node: one reason, the counts per cause, the nearest miss, and what would help (R12).
+
+The reason is the last stage of R8 that some node reached. Equal states give equal text, and the room is
+looked at when all sets of the pass have been placed: what one line says holds for the cluster as the pass
+leaves it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from binder.core.placement import Wish, what_stops
+from binder.core.room import Room, Sites
+from binder.core.sets import Obstacle
+from model.nodes import Node
+from model.reasons import Reason
+
+STAGES: dict[Reason, tuple[str, str]] = {
+    Reason.CLASS_CONSTRAINTS: (
+        "not accepted by the class (taint, label, not Ready or cordoned)",
+        "a node of the class that is Ready, schedulable and tolerated",
+    ),
+    Reason.POD_CONSTRAINTS: (
+        "excluded by the VM's own selector or affinity",
+        "a node that the VM's selector and affinity accept, or other ones on the VM",
+    ),
+    Reason.VOLUME_UNREACHABLE: (
+        "out of reach of a volume",
+        "GPUs where the volumes are, or the volumes elsewhere",
+    ),
+    Reason.NODES_REFUSED: (
+        "that have refused this VM",
+        "time, or a change of the node: then it is tried again",
+    ),
+    Reason.NO_ROOM: ("without enough free units", "units given back, or a node with more"),
+    Reason.OTHER_RESOURCES: (
+        "with the units but short of cpu, memory or another resource",
+        "the other resources given back, or a smaller VM",
+    ),
+}
+"""The stages of R8 in their order, in words, and what would unblock a set that got no further."""
+_ORDER = list(STAGES)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a set waits, as data."""
+
+    reason: Reason
+    message: str
+    stops: Mapping[Reason, int]
+    """How many nodes each stage stopped."""
+    nearest: str = ""
+    """The node that came nearest, if its distance can be told."""
+    unblock: str = ""
+
+
+def stage_of_each_node(
+    wish: Wish, sites: Sites, room: Room, nodes: Mapping[tuple[str, str], Node]
+) -> dict[str, Reason | None]:
+    """What stops each node that offers something of what is wanted; None: it would take the set."""
+    found: dict[str, Reason | None] = dict(sites.stops)
+    for name in sites.free:
+        found[name] = what_stops(wish, name, room, nodes["", name])
+    return dict(sorted(found.items()))
+
+
+def explain(wish: Wish, sites: Sites, room: Room, nodes: Mapping[tuple[str, str], Node]) -> Explanation:
+    """From the stage that each node reached."""
+    by_node = stage_of_each_node(wish, sites, room, nodes)
+    wanted = ", ".join(f"{units} of {resource}" for resource, units in sorted(wish.needs.items()))
+    if not any(_is_large_enough(room, name, wish) for name in by_node):
+        text = f"no node offers {wanted}: {len(by_node)} have some of it"
+        return Explanation(Reason.TOO_LARGE, text, {}, unblock="a larger node, or a smaller order")
+    counts = Counter(stop for stop in by_node.values() if stop is not None)
+    stages = sorted(counts, key=_ORDER.index)
+    if not stages:
+        return Explanation(
+            Reason.NO_ROOM, f"room for {wanted} has just come free", {}, unblock="the next pass"
+        )
+    causes = ", ".join(f"{counts[stage]} {STAGES[stage][0]}" for stage in stages)
+    text = f"no room for {wanted} on {len(by_node)} nodes: {causes}"
+    nearest, miss = _nearest(stages[-1], by_node, wish, sites, room)
+    return Explanation(stages[-1], text + miss, dict(counts), nearest, STAGES[stages[-1]][1])
+
+
+def as_obstacle(explanation: Explanation) -> Obstacle:
+    """What the set's claims carry."""
+    return Obstacle(explanation.reason, explanation.message)
+
+
+def _is_large_enough(room: Room, name: str, wish: Wish) -> bool:
+    allocatable = room.nodes[name].allocatable
+    return all(allocatable.get(resource, 0) >= units for resource, units in wish.needs.items())
+
+
+def _nearest(
+    stage: Reason, by_node: Mapping[str, Reason | None], wish: Wish, sites: Sites, room: Room
+) -> tuple[str, str]:
+    """The node that missed by least, and how much, where there is a measure for it."""
+    stopped = [name for name, stop in by_node.items() if stop is stage]
+    if stage is Reason.NO_ROOM:
+        free = {n: sites.free[n] + sum(wish.held.get(n, {}).values()) for n in stopped}
+        best = min(stopped, key=lambda name: (-free[name], name))
+        return best, f"; nearest is {best} with {max(0, free[best])} free"
+    if stage is Reason.OTHER_RESOURCES:
+        best = min(stopped, key=lambda name: (sites.free[name], name))
+        missing = room.nodes[best].misses(wish.other)
+        return best, f"; nearest is {best}, short of {missing}"
+    return "", ""

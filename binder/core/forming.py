@@ -1,0 +1,242 @@
+"""How sets are formed: which orders serve a VM, and what its launcher asks for beyond them (R7, R16, R18).
+
+Orders that the VMI's annotation names come first; what the launcher asks for beyond them becomes one template
+claim per resource. A gated set that cannot be formed has a reason instead of members that could be placed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+
+from binder.core.claims import claim_ref, is_template_claim, key_of, orders_named_by
+from binder.core.launchers import Launcher, affinity_before_pin, has_run, vm_of
+from binder.core.relations import Relations
+from binder.core.requests import effective_request
+from binder.core.room import PODS
+from binder.core.sets import ClaimSet, Constraints, Member, Obstacle, Shape, Stage, units_of
+from binder.core.state import Key
+from model.claims import GPUClaim, GPUClass
+from model.decisions import ObjectRef, VmRef
+from model.kubevirt import VirtualMachine, VirtualMachineInstance
+from model.names import ANNOTATION_CLASS
+from model.reasons import Reason
+
+_MAX_NAME = 253
+"""The longest name of a Kubernetes object (RFC 1123 subdomain)."""
+
+Found = tuple[tuple[Member, ...], Obstacle | None]
+"""Members, and what is in the way of the rest."""
+
+
+def vm_set(key: Key, world: Relations) -> ClaimSet | None:
+    """The set of the VM, or of the VMI without one, of that key; None if it has no part here."""
+    vmi, vm = world.vmis.get(key), world.vms.get(key)
+    if vmi is None and vm is None:
+        return None
+    launcher = _current(world.launchers_of.get(vmi.metadata.uid, {}).values()) if vmi else None
+    stage = _stage(vmi, launcher)
+    user = vm_of(vmi, world.vms) if vmi else VmRef(key[1], vm.metadata.uid) if vm else None
+    whole = ClaimSet(
+        "/".join(key), (), stage, user, vmi, launcher, _run_strategy(vm) if _is_run_of(vm, user) else ""
+    )
+    if stage is Stage.GATED:
+        return _measured(_gated(whole, world), world)
+    members = (*_served_orders(whole, key, world), *_template_members(vmi, world))
+    return _measured(replace(whole, members=members), world) if members else None
+
+
+def order_set(key: Key, world: Relations) -> ClaimSet | None:
+    """The set of an order that no VM has in its own; None if one has, or if it is going away."""
+    claim = world.claims.get(key)
+    if claim is None or is_template_claim(claim) or claim.metadata.deletion_timestamp is not None:
+        return None
+    holder = world.holder_of(claim)
+    if holder is not None and is_served(claim, world):
+        return None
+    alone = ClaimSet(f"{key[0]}/{key[1]}", (), vm=holder)
+    gpu_class = world.classes.get(claim.spec.class_name)
+    if gpu_class is None:
+        return replace(alone, unsold=(claim,), obstacle=_class_not_found(claim.spec.class_name))
+    return _measured(replace(alone, members=(_member(claim, gpu_class),)), world)
+
+
+def is_served(claim: GPUClaim, world: Relations) -> bool:
+    """Whether the VM that the order serves names it, so that it is in that VM's set."""
+    holder = world.holder_of(claim)
+    namers = world.namers.get(key_of(claim), {})
+    return holder is not None and any(one.vm.uid == holder.uid for one in namers.values())
+
+
+def template_claim_name(vmi: VirtualMachineInstance, class_name: str) -> str:
+    """`<vmi>-<class>-<first 8 of the VMI's uid>` (R7); what is too long is cut and told apart by a digest."""
+    tail = f"-{vmi.metadata.uid[:8]}"
+    stem = f"{vmi.metadata.name}-{class_name}"
+    if len(stem) + len(tail) > _MAX_NAME:
+        digest = hashlib.sha256(stem.encode()).hexdigest()[:8]
+        stem = f"{stem[: _MAX_NAME - len(tail) - len(digest) - 1].rstrip('-.')}-{digest}"
+    return stem + tail
+
+
+def _current(launchers: Iterable[Launcher]) -> Launcher | None:
+    """The one that waits for a node, else the one on its VMI's node, else the newest.
+
+    A temporary launcher (`kubevirt.io/ephemeral-provisioning`) and the real one may overlap, and so may the
+    two of a migration.
+    """
+    alive = [one for one in launchers if not one.pod.is_terminal]
+    return max(alive, key=_standing, default=None)
+
+
+def _standing(one: Launcher) -> tuple[bool, bool, str, str]:
+    meta, node = one.pod.metadata, one.pod.spec.node_name
+    is_there = node != "" and node == one.vmi.status.node_name
+    return (one.is_placeable, is_there, meta.creation_timestamp, meta.name)
+
+
+def _stage(vmi: VirtualMachineInstance | None, launcher: Launcher | None) -> Stage:
+    if vmi is None or (vmi.is_final and launcher is None):
+        return Stage.IDLE
+    if launcher is not None and launcher.is_placeable:
+        return Stage.GATED
+    is_dying = vmi.is_final or vmi.metadata.deletion_timestamp is not None
+    if is_dying or (launcher is not None and launcher.pod.metadata.deletion_timestamp is not None):
+        return Stage.ENDING
+    if launcher is None:
+        return Stage.COMING
+    return Stage.RUNNING if has_run(vmi) else Stage.STARTING
+
+
+def _is_run_of(vm: VirtualMachine | None, user: VmRef | None) -> bool:
+    return vm is not None and user is not None and vm.metadata.uid == user.uid
+
+
+def _run_strategy(vm: VirtualMachine | None) -> str:
+    """With the deprecated `running` in today's words."""
+    if vm is None:
+        return ""
+    if vm.spec.run_strategy or vm.spec.running is None:
+        return vm.spec.run_strategy
+    return "Always" if vm.spec.running else "Halted"
+
+
+def _measured(whole: ClaimSet, world: Relations) -> ClaimSet:
+    needs = units_of(whole.members)
+    classes = {member.gpu_class.metadata.name: member.gpu_class for member in whole.members}
+    constraints = Constraints(tuple(one for _, one in sorted(classes.items())))
+    other: dict[str, int] = {}
+    if whole.launcher is not None:
+        pod = whole.launcher.pod
+        request = effective_request(pod)
+        other = {PODS: 1} | {r: n for r, n in sorted(request.items()) if r not in needs and n > 0}
+        selector = tuple(sorted(pod.spec.node_selector.items()))
+        constraints = replace(constraints, selector=selector, affinity=affinity_before_pin(pod))
+    nodes = tuple(sorted({member.node for member in whole.members if member.node}))
+    shape = Shape(constraints, needs, other)
+    return replace(whole, shape=world.shapes.setdefault(shape, shape), nodes=nodes)
+
+
+def _gated(whole: ClaimSet, world: Relations) -> ClaimSet:
+    """The set of a gated launcher (R7)."""
+    assert whole.launcher is not None
+    asked = effective_request(whole.launcher.pod)
+    missing = {resource: n for resource, n in asked.items() if resource in world.sold and n > 0}
+    names = orders_named_by(whole.launcher.vmi.metadata)
+    if not missing and not names:
+        text = "no GPUClass sells what the VM asks for"
+        return replace(whole, obstacle=Obstacle(Reason.CLASS_NOT_FOUND, text))
+    orders, obstacle = _take_orders(whole, names, missing, world)
+    templates: tuple[Member, ...] = ()
+    if obstacle is None:
+        templates, obstacle = _take_template_claims(whole, missing, world)
+    return replace(whole, members=(*orders, *templates), obstacle=obstacle)
+
+
+def _take_orders(whole: ClaimSet, names: Iterable[str], missing: dict[str, int], world: Relations) -> Found:
+    """Take the named orders and lower `missing` by what they cover."""
+    namespace = whole.key.partition("/")[0]
+    members: list[Member] = []
+    for name in names:
+        claim = world.claims.get((namespace, name))
+        if claim is None or is_template_claim(claim) or claim.metadata.deletion_timestamp is not None:
+            state = "is going away" if claim and not is_template_claim(claim) else "does not exist"
+            text = f"order {namespace}/{name}, named by the VM, {state}"
+            return tuple(members), Obstacle(Reason.CLAIM_NOT_FOUND, text)
+        holder = world.holder_of(claim)
+        if holder is not None and whole.vm is not None and holder.uid != whole.vm.uid:
+            text = f"order {namespace}/{name} is in use by VM {holder.name}"
+            return tuple(members), Obstacle(Reason.CLAIM_IN_USE, text)
+        gpu_class = world.classes.get(claim.spec.class_name)
+        if gpu_class is None:
+            return tuple(members), _class_not_found(claim.spec.class_name)
+        members.append(_member(claim, gpu_class))
+        _cover(missing, gpu_class.spec.resource_name, claim.spec.units)
+    return tuple(members), None
+
+
+def _take_template_claims(whole: ClaimSet, missing: dict[str, int], world: Relations) -> Found:
+    """One template claim per resource still missing: those that exist, then new ones."""
+    assert whole.vmi is not None
+    vmi, members = whole.vmi, list(_template_members(whole.vmi, world))
+    for member in members:
+        _cover(missing, member.resource, member.units)
+    for resource, units in sorted(missing.items()):
+        choice = _class_for(resource, vmi, world)
+        if isinstance(choice, Obstacle):
+            return tuple(members), choice
+        ref = ObjectRef(vmi.metadata.namespace, template_claim_name(vmi, choice.metadata.name))
+        if (ref.namespace, ref.name) in world.claims:
+            text = f"claim {ref} exists and is not this VMI's; delete or rename it"
+            return tuple(members), Obstacle(Reason.NAME_TAKEN, text)
+        members.append(Member(ref, choice, units))
+    return tuple(members), None
+
+
+def _served_orders(whole: ClaimSet, key: Key, world: Relations) -> Iterable[Member]:
+    """The orders that the VM names and that serve it."""
+    for name in world.names_of(key):
+        claim = world.claims.get((key[0], name))
+        if claim is None or is_template_claim(claim) or whole.vm is None:
+            continue
+        holder, gpu_class = world.holder_of(claim), world.classes.get(claim.spec.class_name)
+        if gpu_class is not None and holder is not None and holder.uid == whole.vm.uid:
+            yield _member(claim, gpu_class)
+
+
+def _template_members(vmi: VirtualMachineInstance | None, world: Relations) -> Iterable[Member]:
+    claims = world.template_claims.get(vmi.metadata.uid, {}) if vmi else {}
+    for _, claim in sorted(claims.items()):
+        gpu_class = world.classes.get(claim.spec.class_name)
+        if gpu_class is not None and claim.metadata.deletion_timestamp is None:
+            yield _member(claim, gpu_class)
+
+
+def _member(claim: GPUClaim, gpu_class: GPUClass) -> Member:
+    return Member(claim_ref(claim), gpu_class, claim.spec.units, claim)
+
+
+def _cover(missing: dict[str, int], resource: str, units: int) -> None:
+    if resource in missing:
+        missing[resource] -= units
+        if missing[resource] <= 0:
+            del missing[resource]
+
+
+def _class_for(resource: str, vmi: VirtualMachineInstance, world: Relations) -> GPUClass | Obstacle:
+    wanted = vmi.metadata.annotations.get(ANNOTATION_CLASS, "")
+    if wanted and wanted not in world.classes:
+        return _class_not_found(wanted)
+    selling = world.sold[resource]
+    for_vmi = [c for c in selling if c.metadata.name == wanted]
+    default = [c for c in selling if c.spec.default]
+    for choice in (for_vmi, selling, default):
+        if len(choice) == 1:
+            return choice[0]
+    names = ", ".join(c.metadata.name for c in selling)
+    text = f"classes {names} all sell {resource} and not exactly one is the default: set {ANNOTATION_CLASS}"
+    return Obstacle(Reason.CLASS_AMBIGUOUS, text)
+
+
+def _class_not_found(name: str) -> Obstacle:
+    return Obstacle(Reason.CLASS_NOT_FOUND, f"GPUClass {name} does not exist")

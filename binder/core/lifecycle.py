@@ -1,0 +1,66 @@
+"""Step 0: what is in use stays, what has ended gives its units back (R30)."""
+
+from __future__ import annotations
+
+from binder.core.claims import claim_ref, is_template_claim, key_of, user_uid
+from binder.core.launchers import VMI_KIND, controller_uid
+from binder.core.scene import Scene
+from binder.core.world import Queue
+from binder.core.writing import pod_ref
+from model.claims import GPUClaim
+from model.decisions import DeleteClaim, Keep, Kept, LetGo, ObjectRef, UngateLauncher
+from model.names import FINALIZER
+
+
+def keep_classes(scene: Scene) -> None:
+    """A class stays until the last claim that names it has gone: who would count its units (R30)."""
+    links = scene.world.relations
+    for name, gpu_class in sorted(links.classes.items()):
+        meta = gpu_class.metadata
+        ref, is_kept = ObjectRef("", name, meta.uid), FINALIZER in meta.finalizers
+        if meta.deletion_timestamp is None and not is_kept:
+            scene.decisions.append(Keep(f"class {name}", Kept.CLASS, ref))
+        elif meta.deletion_timestamp is not None and is_kept and name not in scene.world.claimed:
+            scene.decisions.append(LetGo(f"class {name}", Kept.CLASS, ref))
+
+
+def keep_claims(scene: Scene) -> None:
+    """A claim stays until the launcher of its VMI has ended."""
+    world = scene.world
+    for key in sorted(world.unkept):
+        claim = world.relations.claims[key]
+        scene.decisions.append(Keep(f"claim {'/'.join(key)}", Kept.CLAIM, claim_ref(claim)))
+    for key in sorted(world.leaving):
+        claim = world.relations.claims[key]
+        if not _is_in_use(claim, scene):
+            scene.decisions.append(LetGo(f"claim {'/'.join(key)}", Kept.CLAIM, claim_ref(claim)))
+
+
+def release_ended(scene: Scene) -> None:
+    """Template claims of a VMI that has ended, and whose launchers have too, are given back.
+
+    Those of a deleted VMI go with it by garbage collection; this serves VMIs that stay when they have ended.
+    """
+    for _, claim_set in sorted(scene.world.queues[Queue.ENDED].items()):
+        for member in claim_set.members:
+            if member.claim is not None and is_template_claim(member.claim):
+                scene.decisions.append(DeleteClaim(claim_set.key, member.ref))
+
+
+def open_gates(scene: Scene) -> None:
+    """Switched off: every gate goes without a pin, nothing is placed, moved or lost."""
+    for _, claim_set in sorted(scene.world.queues[Queue.GATED].items()):
+        if claim_set.launcher is not None:
+            scene.decisions.append(UngateLauncher(claim_set.key, pod_ref(claim_set.launcher)))
+
+
+def _is_in_use(claim: GPUClaim, scene: Scene) -> bool:
+    links = scene.world.relations
+    uids = [controller_uid(claim.metadata, VMI_KIND)]
+    if not is_template_claim(claim):
+        vmis = (links.vmis.get(key) for key in links.users.get(user_uid(claim), ()))
+        uids = [
+            vmi.metadata.uid for vmi in vmis if vmi is not None and key_of(claim)[0] == vmi.metadata.namespace
+        ]
+    launchers = (one for uid in uids for one in links.launchers_of.get(uid, {}).values())
+    return any(not one.pod.is_terminal for one in launchers)

@@ -1,0 +1,112 @@
+"""Step 1: refused launchers are noticed, remembered and deleted (R13, R14, R15)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from binder.core.launchers import Launcher, pinned_node, refused_by_kubelet, vm_of
+from binder.core.relations import SetId
+from binder.core.restarts import has_vmi_run
+from binder.core.scene import Scene
+from binder.core.sets import ClaimSet
+from binder.core.volumes import claim_names
+from binder.core.writing import pod_ref, pod_whereabouts
+from model.decisions import DeletePod
+from model.nodes import Node
+from model.reasons import Reason
+from model.storage import PersistentVolumeClaim
+from projections.folds import rejections
+from projections.folds.memory import Lesson
+from projections.folds.rejections import Rejection
+
+RESTARTED_AFTER_POD_DELETION = ("Always", "RerunOnFailure")
+"""Run strategies under which a VM comes back when its launcher is deleted (facts: what restarts a VM)."""
+
+
+def recall_rejections(scene: Scene) -> None:
+    """Which nodes are left alone for which VM; what is over is forgotten."""
+    for vm_uid, by_node in sorted(scene.memory.rejections.items()):
+        valid = {name: one for name, one in sorted(by_node.items()) if _is_valid(name, one, scene)}
+        if valid != by_node:
+            scene.lessons.append(Lesson(rejections.NAME, vm_uid, valid or None))
+        if valid:
+            scene.refused[vm_uid] = frozenset(valid)
+            scene.wake_by(min(one.until_ms for one in valid.values()))
+
+
+def notice_refusals(scene: Scene) -> None:
+    """Each launcher that its pin has refused: the node is remembered for its VM, then the pod is deleted."""
+    for _, launcher in sorted(scene.world.relations.suspects.items()):
+        meta = launcher.pod.metadata
+        claim_set = scene.world.sets.get(
+            SetId(is_order=False, key=(meta.namespace, launcher.vmi.metadata.name))
+        )
+        pin = pinned_node(launcher.pod)
+        if claim_set is None or not pin or has_vmi_run(claim_set, scene):
+            continue
+        if refused_by_kubelet(launcher.pod) and launcher.pod.spec.node_name == pin:
+            _refuse(claim_set, launcher, f"{pin} refused the launcher: {launcher.pod.status.reason}", scene)
+        elif not launcher.pod.is_terminal and not _is_volume_being_bound(launcher, scene):
+            _notice_unschedulable(claim_set, launcher, pin, scene)
+
+
+def look_of(node: Node) -> str:
+    """What ends a rejection when it changes: allocatable, taints, readiness (R13)."""
+    taints = sorted((t.key, t.value, t.effect) for t in node.spec.taints)
+    seen = (sorted(node.status.allocatable.items()), taints, node.is_ready)
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+
+
+def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, pin: str, scene: Scene) -> None:
+    """R13 (ii): only what a VM survives is deleted; others are told."""
+    since_ms = scene.since_ms(f"pod {launcher.pod.metadata.uid} unschedulable")
+    until_ms = since_ms + 1000 * scene.policy.unschedulable_after_s
+    if scene.now_ms < until_ms:
+        scene.wake_by(until_ms)
+        return
+    why = f"the scheduler cannot place the launcher on {pin}, where its GPUs are held"
+    if claim_set.run_strategy in RESTARTED_AFTER_POD_DELETION:
+        _refuse(claim_set, launcher, why, scene)
+    else:
+        scene.tell(claim_set, Reason.NODES_REFUSED, why + "; restart the VM to have it placed elsewhere")
+
+
+def _refuse(claim_set: ClaimSet, launcher: Launcher, why: str, scene: Scene) -> None:
+    name = pinned_node(launcher.pod)
+    node = scene.world.node(name)
+    vm_uid = vm_of(launcher.vmi, scene.world.relations.vms).uid
+    if node is not None and not _is_remembered(vm_uid, launcher, scene):
+        until_ms = scene.now_ms + 1000 * scene.policy.rejection_s
+        known: Mapping[str, Rejection] = scene.memory.rejections.get(vm_uid, {})
+        kept = {n: one for n, one in known.items() if n in scene.refused.get(vm_uid, ())}
+        rejected = Rejection(node.metadata.uid, look_of(node), until_ms, why, launcher.pod.metadata.uid)
+        scene.lessons.append(Lesson(rejections.NAME, vm_uid, dict(sorted({**kept, name: rejected}.items()))))
+        scene.refused[vm_uid] = scene.refused.get(vm_uid, frozenset()) | {name}
+        scene.wake_by(until_ms)
+    if launcher.pod.metadata.deletion_timestamp is None:
+        scene.decisions.append(DeletePod(claim_set.key, pod_ref(launcher), pod_whereabouts(launcher), why))
+
+
+def _is_remembered(vm_uid: str, launcher: Launcher, scene: Scene) -> bool:
+    """Whether this very pod's refusal is known: a pod that lingers does not renew it."""
+    known = scene.memory.rejections.get(vm_uid, {}).values()
+    return any(one.pod_uid == launcher.pod.metadata.uid for one in known)
+
+
+def _is_valid(name: str, one: Rejection, scene: Scene) -> bool:
+    node = scene.world.node(name)
+    return (
+        scene.now_ms < one.until_ms
+        and node is not None
+        and node.metadata.uid == one.node_uid
+        and look_of(node) == one.look
+    )
+
+
+def _is_volume_being_bound(launcher: Launcher, scene: Scene) -> bool:
+    """Whether a volume of it has still to be bound: the scheduler waits for that, not for room."""
+    volumes = scene.world.state.of(PersistentVolumeClaim)
+    namespace = launcher.pod.metadata.namespace
+    found = (volumes.get((namespace, name)) for name in claim_names(launcher))
+    return any(claim is not None and not claim.spec.volume_name for claim in found)

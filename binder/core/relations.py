@@ -1,0 +1,270 @@
+"""How objects hang together: who names, serves, owns and lists whom. Kept up by difference.
+
+Each change of an object unties its old version and ties its new one, and says which nodes and which sets may
+look different for it: its neighbourhood. Tied from nothing or change by change, the result is the same.
+Must not know: what is decided from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from binder.core.claims import is_template_claim, key_of, orders_named_by, user_uid
+from binder.core.launchers import (
+    VM_KIND,
+    VMI_KIND,
+    Launcher,
+    controller_uid,
+    is_launcher_of,
+    is_suspect,
+    pinned_node,
+    vm_of,
+)
+from binder.core.sets import Shape
+from binder.core.state import Key
+from model.claims import GPUClaim, GPUClass
+from model.decisions import VmRef
+from model.kubevirt import VirtualMachine, VirtualMachineInstance
+from model.pods import Pod
+
+Outer = TypeVar("Outer")
+Inner = TypeVar("Inner")
+Value = TypeVar("Value")
+
+
+class SetId(NamedTuple):
+    """The set of a VM (or of a VMI without one), or of an order that serves none."""
+
+    is_order: bool
+    key: Key
+
+
+class Namer(NamedTuple):
+    """A VM that names an order; the oldest goes first (R18)."""
+
+    created: str
+    key: Key
+    vm: VmRef
+
+
+@dataclass(slots=True)
+class Relations:
+    """Look-ups over the folded cluster and the live claims. Changed by the `retie_*` methods only."""
+
+    vms: Mapping[Key, VirtualMachine]
+    vmis: Mapping[Key, VirtualMachineInstance]
+    claims: dict[Key, GPUClaim] = field(default_factory=dict)
+    classes: dict[str, GPUClass] = field(default_factory=dict)
+    sold: dict[str, list[GPUClass]] = field(default_factory=dict)
+    """The classes of each resource, by name."""
+    launchers: dict[str, Launcher] = field(default_factory=dict)
+    """By the pod's uid (R28)."""
+    launchers_of: dict[str, dict[str, Launcher]] = field(default_factory=dict)
+    """By the VMI's uid, then the pod's."""
+    suspects: dict[str, Launcher] = field(default_factory=dict)
+    """Launchers that may have been refused, by the pod's uid (R13)."""
+    pods_on: dict[str, dict[Key, Pod]] = field(default_factory=dict)
+    """Pods by the node that they take room on: an ungated launcher already takes it on its pin."""
+    claims_on: dict[str, dict[Key, GPUClaim]] = field(default_factory=dict)
+    template_claims: dict[str, dict[Key, GPUClaim]] = field(default_factory=dict)
+    """By the uid of the VMI that owns them."""
+    orders_of: dict[str, dict[Key, GPUClaim]] = field(default_factory=dict)
+    """By the uid of the VM that their status records."""
+    namers: dict[Key, dict[Key, Namer]] = field(default_factory=dict)
+    """Who names an order, by the VM's key."""
+    users: dict[str, dict[Key, None]] = field(default_factory=dict)
+    """Uids that may hold an order (of VMs, live VMIs and what those refer to), and their VM's keys."""
+    shapes: dict[Shape, Shape] = field(default_factory=dict)
+    """One object for all equal ones: comparing them is free then."""
+    dirty_nodes: set[str] = field(default_factory=set)
+    dirty_sets: set[SetId] = field(default_factory=set)
+    _names: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    _uids: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    _pods_of: dict[str, dict[Key, Pod]] = field(default_factory=dict)
+    _place: dict[Key, str] = field(default_factory=dict)
+    _vmi_by_uid: dict[str, VirtualMachineInstance] = field(default_factory=dict)
+
+    def names_of(self, key: Key) -> tuple[str, ...]:
+        """The orders that the VM names: its live VMI's annotation wins over its template (R16)."""
+        return self._names.get(key, ())
+
+    def holder_of(self, claim: GPUClaim) -> VmRef | None:
+        """The VM that it serves: the recorded one while it exists, else the oldest that names it (R18)."""
+        recorded = claim.status.vm
+        if recorded is not None and recorded.uid in self.users:
+            return VmRef(recorded.name, recorded.uid)
+        namers = self.namers.get(key_of(claim))
+        return min(namers.values()).vm if namers else None
+
+    def claims_serving(self, vmi: VirtualMachineInstance) -> Iterator[GPUClaim]:
+        """The claims of a VMI: its template claims, and the orders that its VM uses."""
+        yield from self.template_claims.get(vmi.metadata.uid, {}).values()
+        yield from self.orders_of.get(vm_of(vmi, self.vms).uid, {}).values()
+
+    def vmi_of(self, uid: str) -> VirtualMachineInstance | None:
+        """The VMI of that uid."""
+        return self._vmi_by_uid.get(uid)
+
+    def retie_pod(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+        """A pod has come, changed or gone."""
+        for pod, is_now in ((old, False), (new, True)):
+            if pod is None:
+                continue
+            uid = controller_uid(pod.metadata, VMI_KIND)
+            _tie(self._pods_of, uid, key, pod if is_now else None)
+            if not is_now:
+                self._unplace(key, pod)
+            self._mark_vmi(uid)
+        if new is not None:
+            self._place_pod(key, new)
+
+    def retie_vmi(
+        self, key: Key, old: VirtualMachineInstance | None, new: VirtualMachineInstance | None
+    ) -> None:
+        """A VMI has come, changed or gone."""
+        if old is not None:
+            self._vmi_by_uid.pop(old.metadata.uid, None)
+        if new is not None:
+            self._vmi_by_uid[new.metadata.uid] = new
+        for uid in {vmi.metadata.uid for vmi in (old, new) if vmi is not None}:
+            for pod_key, pod in list(self._pods_of.get(uid, {}).items()):
+                self._unplace(pod_key, pod)
+                self._place_pod(pod_key, pod)
+        self.retie_vm(key)
+
+    def retie_vm(self, key: Key) -> None:
+        """A VM, or the VMI of its name, has come, changed or gone."""
+        self.dirty_sets.add(SetId(is_order=False, key=key))
+        vm, vmi = self.vms.get(key), self.vmis.get(key)
+        if vmi is not None:
+            for pod_key in self._pods_of.get(vmi.metadata.uid, ()):
+                self.dirty_nodes.add(self._place.get(pod_key, ""))
+        live = vmi if vmi is not None and not vmi.is_final else None
+        self._retie_uids(key, tuple(_uids(vm, live)))
+        named = live.metadata if live else vm.spec.template.metadata if vm else None
+        self._retie_names(key, orders_named_by(named) if named else ())
+        for name in self._names.get(key, ()):
+            creator = vm or live
+            assert creator is not None
+            user = vm_of(live, self.vms) if live else VmRef(key[1], creator.metadata.uid)
+            namer = Namer(creator.metadata.creation_timestamp, key, user)
+            order = (key[0], name)
+            if self.namers.get(order, {}).get(key) != namer:
+                _tie(self.namers, order, key, namer)
+                self._mark_order(order)
+
+    def retie_claim(self, key: Key, old: GPUClaim | None, new: GPUClaim | None) -> None:
+        """A claim has come, changed or gone."""
+        for claim, is_now in ((old, False), (new, True)):
+            if claim is None:
+                continue
+            tied = claim if is_now else None
+            if claim.bound_node:
+                _tie(self.claims_on, claim.bound_node, key, tied)
+                self.dirty_nodes.add(claim.bound_node)
+            if is_template_claim(claim):
+                uid = controller_uid(claim.metadata, VMI_KIND)
+                _tie(self.template_claims, uid, key, tied)
+                self._mark_vmi(uid)
+            else:
+                _tie(self.orders_of, user_uid(claim), key, tied)
+                self._mark_user(user_uid(claim))
+        self._mark_order(key)
+
+    def _retie_names(self, key: Key, names: tuple[str, ...]) -> None:
+        before = self._names.get(key, ())
+        if before == names:
+            return
+        for name in before:
+            if name not in names:
+                _tie(self.namers, (key[0], name), key, None)
+                self._mark_order((key[0], name))
+        if names:
+            self._names[key] = names
+        else:
+            del self._names[key]
+
+    def _retie_uids(self, key: Key, uids: tuple[str, ...]) -> None:
+        before = self._uids.get(key, ())
+        if before == uids:
+            return
+        for uid in before:
+            _tie(self.users, uid, key, None)
+        for uid in uids:
+            self.users.setdefault(uid, {})[key] = None
+        if uids:
+            self._uids[key] = uids
+        else:
+            self._uids.pop(key, None)
+        for uid in (*before, *uids):
+            for order in self.orders_of.get(uid, ()):
+                self._mark_order(order)
+
+    def _place_pod(self, key: Key, pod: Pod) -> None:
+        vmi = self._vmi_by_uid.get(controller_uid(pod.metadata, VMI_KIND))
+        is_launcher = vmi is not None and is_launcher_of(pod, vmi)
+        if vmi is not None and is_launcher:
+            launcher = self.launchers[pod.metadata.uid] = Launcher(pod, vmi)
+            _tie(self.launchers_of, vmi.metadata.uid, pod.metadata.uid, launcher)
+            if is_suspect(pod):
+                self.suspects[pod.metadata.uid] = launcher
+        node = pod.spec.node_name
+        if not node and is_launcher and not pod.spec.scheduling_gates:
+            node = pinned_node(pod)
+        if node and not pod.is_terminal:
+            self._place[key] = node
+            _tie(self.pods_on, node, key, pod)
+            self.dirty_nodes.add(node)
+
+    def _unplace(self, key: Key, pod: Pod) -> None:
+        launcher = self.launchers.pop(pod.metadata.uid, None)
+        self.suspects.pop(pod.metadata.uid, None)
+        if launcher is not None:
+            _tie(self.launchers_of, launcher.vmi.metadata.uid, pod.metadata.uid, None)
+        node = self._place.pop(key, "")
+        if node:
+            _tie(self.pods_on, node, key, None)
+            self.dirty_nodes.add(node)
+
+    def _mark_vmi(self, uid: str) -> None:
+        vmi = self._vmi_by_uid.get(uid)
+        if vmi is None:
+            return
+        self.dirty_sets.add(SetId(is_order=False, key=(vmi.metadata.namespace, vmi.metadata.name)))
+        for pod_key in self._pods_of.get(uid, ()):
+            self.dirty_nodes.add(self._place.get(pod_key, ""))
+
+    def _mark_user(self, uid: str) -> None:
+        for key in self.users.get(uid, ()):
+            self.dirty_sets.add(SetId(is_order=False, key=key))
+            vmi = self.vmis.get(key)
+            if vmi is not None:
+                self._mark_vmi(vmi.metadata.uid)
+
+    def _mark_order(self, order: Key) -> None:
+        self.dirty_sets.add(SetId(is_order=True, key=order))
+        self.dirty_sets.update(SetId(is_order=False, key=key) for key in self.namers.get(order, ()))
+
+
+def _tie(table: dict[Outer, dict[Inner, Value]], outer: Outer, inner: Inner, value: Value | None) -> None:
+    """Set an entry of a table of tables, or take it away; no table stays empty."""
+    if value is not None:
+        table.setdefault(outer, {})[inner] = value
+        return
+    row = table.get(outer)
+    if row is not None:
+        row.pop(inner, None)
+        if not row:
+            del table[outer]
+
+
+def _uids(vm: VirtualMachine | None, live: VirtualMachineInstance | None) -> Iterator[str]:
+    if vm is not None:
+        yield vm.metadata.uid
+    if live is not None:
+        yield live.metadata.uid
+        referred = controller_uid(live.metadata, VM_KIND)
+        if referred and (vm is None or referred != vm.metadata.uid):
+            yield referred

@@ -1,0 +1,142 @@
+"""What a VM's runs were, and what waits for a VM that restarts (R14, R39)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from binder.core.keeping import IDLE_ONLY
+from binder.core.launchers import has_run
+from binder.core.relations import SetId
+from binder.core.scene import Hold, Scene
+from binder.core.sets import ClaimSet, Stage
+from binder.core.state import Key
+from projections.folds import vm_history
+from projections.folds.memory import Lesson
+from projections.folds.vm_history import Run
+
+_FORGET_AFTER_MS = 60 * 60 * 1000
+"""An ended run says nothing of use after an hour: no hold and no rejection lasts longer."""
+
+
+def remember_runs(scene: Scene) -> None:
+    """Learn from every set that has changed which VMI runs, whether it ran, and what it holds where."""
+    for set_id in sorted(scene.world.changed):
+        if not set_id.is_order:
+            _remember_vm(set_id.key, scene)
+    for uid, run in sorted(scene.memory.ended.items()):
+        if scene.now_ms - run.ended_ms > max(_FORGET_AFTER_MS, 1000 * scene.policy.restart_hold_s):
+            scene.lessons.append(Lesson(vm_history.NAME, uid, None))
+
+
+def hold_for_restarts(scene: Scene) -> None:
+    """Keep the units of runs that have ended for the VMs that restart, against every later set (R39)."""
+    for uid, run in sorted(_ended_runs(scene)):
+        until_ms = run.ended_ms + 1000 * scene.policy.restart_hold_s
+        if scene.now_ms >= until_ms or not run.held or not _comes_back(uid, run, scene):
+            continue
+        units = _still_to_hold(uid, run, scene)
+        if units:
+            scene.wake_by(until_ms)
+            scene.holds[run.vm_uid] = Hold(run.node, units)
+            for resource, amount in units.items():
+                scene.world.room.take(run.node, resource, amount)
+
+
+def release_hold(claim_set: ClaimSet, scene: Scene) -> None:
+    """The VM has its place: what was held for it is free."""
+    hold = scene.holds.pop(claim_set.vm.uid, None) if claim_set.vm else None
+    if hold is not None:
+        for resource, amount in hold.units.items():
+            scene.world.room.take(hold.node, resource, -amount)
+
+
+def has_vmi_run(claim_set: ClaimSet, scene: Scene) -> bool:
+    """Whether the set's VMI was ever Running, as it says itself or as was seen before (R15)."""
+    if claim_set.vmi is None:
+        return False
+    run = scene.memory.runs.get(claim_set.vmi.metadata.uid)
+    return has_run(claim_set.vmi) or (run is not None and run.has_run)
+
+
+def _remember_vm(key: Key, scene: Scene) -> None:
+    links, memory = scene.world.relations, scene.memory
+    vmi = links.vmis.get(key)
+    live_uid = vmi.metadata.uid if vmi is not None and not vmi.is_final else ""
+    for uid in sorted(memory.uids_of(key)):
+        run = memory.runs[uid]
+        if uid != live_uid and not run.ended_ms:
+            has_failed = vmi is not None and vmi.metadata.uid == uid and vmi.status.phase == "Failed"
+            ended = replace(run, ended_ms=scene.now_ms, has_failed=has_failed, told="")
+            scene.lessons.append(Lesson(vm_history.NAME, uid, ended))
+    claim_set = scene.world.sets.get(SetId(is_order=False, key=key))
+    if not live_uid or claim_set is None or claim_set.vm is None:
+        return
+    before = memory.runs.get(live_uid, Run(key[0], claim_set.vm.name, claim_set.vm.uid))
+    now = replace(before, has_run=has_vmi_run(claim_set, scene))
+    if claim_set.stage is not Stage.ENDING:
+        node, held = _template_units(claim_set)
+        now = replace(now, node=node, held=held)
+    if now != memory.runs.get(live_uid):
+        scene.lessons.append(Lesson(vm_history.NAME, live_uid, now))
+
+
+def _template_units(claim_set: ClaimSet) -> tuple[str, dict[str, int]]:
+    """Where the set's template claims are held, and their units by class."""
+    templates = [m for m in claim_set.members if m.claim is not None and m.claim.metadata.owner_references]
+    nodes = {member.node for member in templates}
+    if len(nodes) != 1 or nodes == {""}:
+        return "", {}
+    held: dict[str, int] = {}
+    for member in templates:
+        name = member.gpu_class.metadata.name
+        held[name] = held.get(name, 0) + member.units
+    return nodes.pop(), held
+
+
+def _ended_runs(scene: Scene) -> Iterator[tuple[str, Run]]:
+    """Those that memory knows and those that this pass has just learned of."""
+    just_now = {
+        lesson.field: lesson.value
+        for lesson in scene.lessons
+        if isinstance(lesson.value, Run) and lesson.value.ended_ms
+    }
+    yield from (
+        {uid: run for uid, run in scene.memory.ended.items() if uid not in just_now} | just_now
+    ).items()
+
+
+def _comes_back(uid: str, run: Run, scene: Scene) -> bool:
+    """Whether the VM restarts and its node could take it again."""
+    world = scene.world
+    vm = world.relations.vms.get((run.namespace, run.vm_name))
+    if vm is None or vm.metadata.uid != run.vm_uid or run.node in scene.refused.get(run.vm_uid, ()):
+        return False
+    node_fails = any(trouble.kind not in IDLE_ONLY for trouble in world.troubled.get(run.node, ()))
+    if world.node(run.node) is None or node_fails:
+        return False
+    strategy = vm.spec.run_strategy or ("Always" if vm.spec.running else "Halted")
+    vmi = world.relations.vmis.get((run.namespace, run.vm_name))
+    has_next = vmi is not None and not vmi.is_final and vmi.metadata.uid != uid
+    return strategy == "Always" or (strategy != "Halted" and (has_next or run.has_failed))
+
+
+def _still_to_hold(uid: str, run: Run, scene: Scene) -> dict[str, int]:
+    """By resource: what it held, less what claims of its own or of the next run hold already."""
+    links = scene.world.relations
+    claim_set = scene.world.sets.get(SetId(is_order=False, key=(run.namespace, run.vm_name)))
+    next_vmi = claim_set.vmi if claim_set is not None and _template_units(claim_set)[1] else None
+    if next_vmi is not None and next_vmi.metadata.uid != uid:
+        return {}
+    bound = {c.spec.class_name: 0 for c in links.template_claims.get(uid, {}).values()}
+    for claim in links.template_claims.get(uid, {}).values():
+        if claim.bound_node == run.node:
+            bound[claim.spec.class_name] += claim.spec.units
+    units: dict[str, int] = {}
+    for name, amount in sorted(run.held.items()):
+        gpu_class = links.classes.get(name)
+        left = amount - bound.get(name, 0)
+        if gpu_class is not None and left > 0:
+            resource = gpu_class.spec.resource_name
+            units[resource] = units.get(resource, 0) + left
+    return units

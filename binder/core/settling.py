@@ -1,0 +1,41 @@
+"""Step 2: no set is partly Lost, elsewhere than its launcher, or split without need (R16-R19)."""
+
+from __future__ import annotations
+
+from binder.core.placing import bind_at_anchor, choose, follow, put, wish_of
+from binder.core.scene import Scene
+from binder.core.sets import ClaimSet, Obstacle, Stage
+from binder.core.world import Queue
+from binder.core.writing import losses
+
+_PARTLY = "another claim of its set is Lost, and no node takes them all"
+
+
+def settle_sets(scene: Scene) -> None:
+    """Gather what belongs together, or lose all of it. Gated launchers are gathered by step 3."""
+    for _, claim_set in sorted(scene.world.queues[Queue.UNSETTLED].items()):
+        if claim_set.stage in (Stage.STARTING, Stage.RUNNING) and claim_set.anchor:
+            _settle_at_launcher(claim_set, scene)
+        elif claim_set.stage in (Stage.IDLE, Stage.COMING):
+            _gather(claim_set, scene)
+
+
+def _settle_at_launcher(claim_set: ClaimSet, scene: Scene) -> None:
+    if not claim_set.lost:
+        follow(claim_set, scene)
+    elif not bind_at_anchor(claim_set, scene):
+        _lose_rest(claim_set, scene)
+
+
+def _gather(claim_set: ClaimSet, scene: Scene) -> None:
+    wish = wish_of(claim_set, scene)
+    node = None if isinstance(wish, Obstacle) else choose(claim_set, wish, scene)
+    if node is not None:
+        put(claim_set, node, scene)
+    elif claim_set.lost:
+        _lose_rest(claim_set, scene)
+
+
+def _lose_rest(claim_set: ClaimSet, scene: Scene) -> None:
+    scene.decisions += losses(claim_set, _PARTLY, scene.now_ms)
+    scene.settled.add(claim_set.key)
