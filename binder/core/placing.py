@@ -59,7 +59,7 @@ def place_or_wait(claim_set: ClaimSet, scene: Scene) -> bool:
         scene.decisions += creations(claim_set)
     if claim_set.lost and claim_set.nodes:
         scene.decisions += losses(claim_set, "the rest of its set is Lost", scene.now_ms)
-    scene.stuck.append(Stuck(claim_set, wish if isinstance(wish, Obstacle) else None))
+    scene.stuck.append(Stuck(claim_set, wish))
     return False
 
 

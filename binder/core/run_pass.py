@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from binder.core.explanation import as_obstacle, explain
 from binder.core.lifecycle import keep_claims, keep_classes, open_gates, release_ended
 from binder.core.moving import move_sets
-from binder.core.placing import place_gated, place_orders, rebind_lost, wish_of
+from binder.core.placement import Wish
+from binder.core.placing import place_gated, place_orders, rebind_lost
 from binder.core.policy import Policy
 from binder.core.refusals import notice_refusals, recall_rejections
 from binder.core.restarts import hold_for_restarts, remember_runs
@@ -21,11 +22,15 @@ from binder.core.sets import Obstacle, Shape
 from binder.core.settling import settle_sets
 from binder.core.state import ClusterState
 from binder.core.world import World
-from binder.core.writing import marks
+from binder.core.writing import marked_reason, marks
 from model.decisions import Decision
 from model.nodes import Node
 from model.reasons import Reason
 from projections.folds.memory import Lesson, Memory
+
+MAX_REFRESHED = 20
+"""Claims whose reason stands but not its counts, rewritten in one pass; the others have their turn in
+the next: a node that flaps must not cost a write for everyone who waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +116,13 @@ def why_blocked(state: ClusterState, policy: Policy, now_ms: int) -> str:
 def _tell_waiting(scene: Scene) -> tuple[Waiting, ...]:
     """R12: each waiting set's reason, on its claims and to its tenant."""
     reasons: dict[Shape, Obstacle] = {}
-    waiting = []
+    waiting, refreshed = [], 0
     for one in scene.stuck:
-        obstacle = one.obstacle or _explained(one, scene, reasons)
-        scene.decisions += marks(one.claim_set, obstacle, scene.now_ms)
+        obstacle = one.wish if isinstance(one.wish, Obstacle) else _explained(one, one.wish, scene, reasons)
+        is_news = marked_reason(one.claim_set) != obstacle.reason
+        told = marks(one.claim_set, obstacle, scene.now_ms) if is_news or refreshed < MAX_REFRESHED else []
+        refreshed += 0 if is_news else len(told)
+        scene.decisions += told
         scene.tell(one.claim_set, obstacle.reason, obstacle.message)
         vmi = one.claim_set.vmi
         uid = vmi.metadata.uid if vmi is not None else ""
@@ -122,12 +130,9 @@ def _tell_waiting(scene: Scene) -> tuple[Waiting, ...]:
     return tuple(waiting)
 
 
-def _explained(one: Stuck, scene: Scene, known: dict[Shape, Obstacle]) -> Obstacle:
+def _explained(one: Stuck, wish: Wish, scene: Scene, known: dict[Shape, Obstacle]) -> Obstacle:
     """Sets that want the same of the same nodes wait for the same reason."""
     claim_set, world = one.claim_set, scene.world
-    wish = wish_of(claim_set, scene)
-    if isinstance(wish, Obstacle):
-        return wish
     if not wish.needs:
         return Obstacle(Reason.CLASS_NOT_FOUND, "no claim of it has a class")
     is_plain = not (wish.held or wish.reach or wish.refused)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from binder.core.placement import Wish
 from binder.core.policy import Policy
 from binder.core.sets import ClaimSet, Obstacle, Shape
 from binder.core.world import World
@@ -33,10 +34,13 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """A set that waits. Without an obstacle it found no node: why is told when all sets have been placed."""
+    """A set that waits, for what is in its way or for a node that fulfils its wish.
+
+    Why there is none is told when all sets have been placed.
+    """
 
     claim_set: ClaimSet
-    obstacle: Obstacle | None = None
+    wish: Wish | Obstacle
 
 
 @dataclass(slots=True)

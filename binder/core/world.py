@@ -159,7 +159,11 @@ class World:
 
     def _take_claims(self, claims: Mapping[Key, GPUClaim]) -> None:
         known = self.relations.claims
-        changed = [key for key, claim in claims.items() if not _is_same(known.get(key), claim)]
+        changed = [
+            key
+            for key, claim in claims.items()
+            if known.get(key) is not claim and not _is_same(known.get(key), claim)
+        ]
         gone = [key for key in known if key not in claims] if len(known) + len(changed) > len(claims) else []
         for key in sorted([*changed, *gone]):
             old, new = known.get(key), claims.get(key)
