@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from binder.core.state import ClusterState, Key
 from model.claims import GPUClaim, GPUClass
 from model.kinds import BY_KIND
@@ -29,14 +31,15 @@ class Cluster:
     state: ClusterState
     claims: dict[Key, GPUClaim]
     gated: int
+    _version: int = 0
 
     def put(self, model: type[Lean], raw: dict[str, Any]) -> None:
-        """An object comes or changes."""
-        one = model.model_validate(raw)
-        meta = one.metadata  # type: ignore[attr-defined]
+        """An object comes or changes: its bytes, as the fold takes them in."""
+        meta = raw["metadata"]
         shelf = self.state.shelves[model.__name__]
-        shelf.models[meta.namespace, meta.name] = one
-        shelf.touched[meta.namespace, meta.name] = None
+        self._version += 1
+        key = (meta.get("namespace", ""), meta["name"])
+        shelf.put(key, meta.get("uid", meta["name"]), str(self._version), orjson.dumps(raw))
 
     def put_node(self, number: int, units: int) -> None:
         """A node comes, or reports other units."""

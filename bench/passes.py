@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import math
+import multiprocessing
 import resource
 import statistics
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from time import perf_counter
 
 from bench.big_cluster import CLAIMS_A_NODE, NOW_MS, Cluster, big_cluster
@@ -33,14 +36,14 @@ def figures() -> list[Figure]:
             Figure(f"{size} nodes: full pass that places all", max(full_s) * 1000, "ms (250 wanted at 5000)"),
         ]
     changed_s = _passes_after_one_change(SIZES[-1])
+    memory_mb = _in_fresh_process(SIZES[-1])
     small, large = SIZES
     exponent = math.log(typical_s[large] / typical_s[small]) / math.log(large / small)
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
         *rows,
         Figure(f"{large} nodes: pass after one changed object", max(changed_s) * 1000, "ms (20 wanted)"),
         Figure("growth exponent of a full pass", exponent, "(1.1 wanted at most)"),
-        Figure("memory of this process at most", peak_mb, "MB (500 wanted)"),
+        Figure(f"{large} nodes: memory of a process with all of it", memory_mb, "MB (500 wanted)"),
     ]
 
 
@@ -82,6 +85,21 @@ def _passes_after_one_change(size: int) -> list[float]:
         took_s.append(perf_counter() - began)
     gc.unfreeze()
     return took_s
+
+
+def _memory_mb(size: int) -> float:
+    """What a process has in memory that holds the fold, the claims and the index, and has run a pass."""
+    cluster, memory = big_cluster(size, UNITS_A_NODE), Memory()
+    world = _look(cluster)
+    memory.learn(_pass(world, cluster, memory).lessons)
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def _in_fresh_process(size: int) -> float:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(_memory_mb, size).result()
 
 
 def _look(cluster: Cluster) -> World:

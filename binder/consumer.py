@@ -9,6 +9,7 @@ decisions are made, or how they are written.
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -145,6 +146,7 @@ class Term:
         while batch := await self.post.log.read_range(self.position, MAX_BATCH):
             await self._fold(batch)
         await self._pass(entries=0)
+        gc.freeze()  # the folded cluster stays: looking through all of it again and again would halt passes
         while self.post.leader.is_ours_for(WRITE_TIMEOUT_S):
             entries = await self._drain()
             if entries or self._failures or self._is_time():

@@ -5,7 +5,7 @@ Every field has a default: a missing status is an empty status, never an error.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -14,10 +14,17 @@ Quantities = dict[str, str]
 """Resource name to quantity, as written."""
 
 
+_NOT_TOLD: set[str] = set()
+
+
 class Lean(BaseModel):
     """The part of a Kubernetes object that gpubinder reads; frozen, and deaf to unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ARG002
+        """Forget which fields were given: a set per object would take a third of a large cluster's memory."""
+        object.__setattr__(self, "__pydantic_fields_set__", _NOT_TOLD)
 
 
 class OwnerReference(Lean):

@@ -69,21 +69,25 @@ def stage_of_each_node(
 
 def explain(wish: Wish, sites: Sites, room: Room, nodes: Mapping[tuple[str, str], Node]) -> Explanation:
     """From the stage that each node reached."""
-    by_node = stage_of_each_node(wish, sites, room, nodes)
+    count = len(sites.stops) + len(sites.free)
     wanted = ", ".join(f"{units} of {resource}" for resource, units in sorted(wish.needs.items()))
-    if not any(_is_large_enough(room, name, wish) for name in by_node):
-        text = f"no node offers {wanted}: {len(by_node)} have some of it"
+    if not any(_is_large_enough(room, name, wish) for name in (*sites.free, *sites.stops)):
+        text = f"no node offers {wanted}: {count} have some of it"
         return Explanation(Reason.TOO_LARGE, text, {}, unblock="a larger node, or a smaller order")
-    counts = Counter(stop for stop in by_node.values() if stop is not None)
-    stages = sorted(counts, key=_ORDER.index)
-    if not stages:
+    counts, nearest = _counted(wish, sites, room, nodes)
+    stages = sorted((stage for stage in counts if counts[stage]), key=_ORDER.index)
+    if not stages or (nearest and what_stops(wish, nearest, room, nodes["", nearest]) is None):
         return Explanation(
             Reason.NO_ROOM, f"room for {wanted} has just come free", {}, unblock="the next pass"
         )
     causes = ", ".join(f"{counts[stage]} {STAGES[stage][0]}" for stage in stages)
-    text = f"no room for {wanted} on {len(by_node)} nodes: {causes}"
-    nearest, miss = _nearest(stages[-1], by_node, wish, sites, room)
-    return Explanation(stages[-1], text + miss, dict(counts), nearest, STAGES[stages[-1]][1])
+    text = f"no room for {wanted} on {count} nodes: {causes}"
+    if nearest and stages[-1] is Reason.NO_ROOM:
+        free = sites.free[nearest] + sum(wish.held.get(nearest, {}).values())
+        text += f"; nearest is {nearest} with {max(0, free)} free"
+    elif nearest and stages[-1] is Reason.OTHER_RESOURCES:
+        text += f"; nearest is {nearest}, short of {room.nodes[nearest].misses(wish.other)}"
+    return Explanation(stages[-1], text, {s: counts[s] for s in stages}, nearest, STAGES[stages[-1]][1])
 
 
 def as_obstacle(explanation: Explanation) -> Obstacle:
@@ -96,17 +100,23 @@ def _is_large_enough(room: Room, name: str, wish: Wish) -> bool:
     return all(allocatable.get(resource, 0) >= units for resource, units in wish.needs.items())
 
 
-def _nearest(
-    stage: Reason, by_node: Mapping[str, Reason | None], wish: Wish, sites: Sites, room: Room
-) -> tuple[str, str]:
-    """The node that missed by least, and how much, where there is a measure for it."""
-    stopped = [name for name, stop in by_node.items() if stop is stage]
-    if stage is Reason.NO_ROOM:
-        free = {n: sites.free[n] + sum(wish.held.get(n, {}).values()) for n in stopped}
-        best = min(stopped, key=lambda name: (-free[name], name))
-        return best, f"; nearest is {best} with {max(0, free[best])} free"
-    if stage is Reason.OTHER_RESOURCES:
-        best = min(stopped, key=lambda name: (sites.free[name], name))
-        missing = room.nodes[best].misses(wish.other)
-        return best, f"; nearest is {best}, short of {missing}"
-    return "", ""
+def _counted(
+    wish: Wish, sites: Sites, room: Room, nodes: Mapping[tuple[str, str], Node]
+) -> tuple[Counter[Reason], str]:
+    """How many nodes each stage stops, and the one that came nearest: of those at the last stage."""
+    counts = Counter(sites.stops.values())
+    if wish.is_plain and len(wish.needs) == 1:  # the order of the nodes tells it without a look at each
+        (units,) = wish.needs.values()
+        counts[Reason.NO_ROOM] = sites.count_with_less(units)
+        counts[Reason.OTHER_RESOURCES] = len(sites.free) - counts[Reason.NO_ROOM]
+        if counts[Reason.OTHER_RESOURCES]:
+            return counts, next(sites.with_at_least(units))
+        return counts, sites.emptiest_with_less(units)
+    stops = {name: what_stops(wish, name, room, nodes["", name]) for name in sites.free}
+    counts.update(stop for stop in stops.values() if stop is not None)
+    held = {name: sum(units.values()) for name, units in wish.held.items()}
+    for stage, sign in ((Reason.OTHER_RESOURCES, 1), (Reason.NO_ROOM, -1)):
+        stopped = [name for name, stop in stops.items() if stop is stage]
+        if stopped:
+            return counts, min(stopped, key=lambda n: (sign * (sites.free[n] + held.get(n, 0)), n))
+    return counts, ""

@@ -97,7 +97,10 @@ def _has_arrived(pod: Pod, vmi: VirtualMachineInstance) -> bool:
 
 def controller_of(metadata: ObjectMeta, kind: str) -> OwnerReference | None:
     """The controller reference to an owner of `kind`, or None."""
-    return next((ref for ref in metadata.owner_references if ref.controller and ref.kind == kind), None)
+    for owner in metadata.owner_references:
+        if owner.controller and owner.kind == kind:
+            return owner
+    return None
 
 
 def controller_uid(metadata: ObjectMeta, kind: str) -> str:

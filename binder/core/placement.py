@@ -30,6 +30,11 @@ class Wish:
     excluded: str = ""
     """A node that it is to leave."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but its classes, its pod and the room on a node counts."""
+        return not (self.held or self.reach or self.refused or self.excluded)
+
 
 def find_node(wish: Wish, sites: Sites, room: Room, nodes: Mapping[tuple[str, str], Node]) -> str | None:
     """The node, or None where none takes the whole set."""

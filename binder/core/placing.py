@@ -68,12 +68,11 @@ def choose(claim_set: ClaimSet, wish: Wish, scene: Scene) -> str | None:
     world = scene.world
     if not claim_set.needs:
         return None
-    is_plain = not (wish.held or wish.reach or wish.refused or wish.excluded)
     shape = claim_set.shape
-    if is_plain and scene.unfit.get(shape) == world.room.given_back:
+    if wish.is_plain and scene.unfit.get(shape) == world.room.given_back:
         return None
     node = find_node(wish, world.sites_for(claim_set), world.room, world.state.of(Node))
-    if node is None and is_plain:
+    if node is None and wish.is_plain:
         scene.unfit[shape] = world.room.given_back
     return node
 

@@ -87,6 +87,17 @@ class Sites:
             self.free[name] = free + amount
             insort(self._order, (free + amount, name))
 
+    def count_with_less(self, units: int) -> int:
+        """How many nodes have fewer free units in all."""
+        return bisect_left(self._order, (units, ""))
+
+    def emptiest_with_less(self, units: int) -> str:
+        """Of those nodes the one with most, by name among equals; empty if there is none."""
+        last = self.count_with_less(units) - 1
+        if last < 0:
+            return ""
+        return self._order[bisect_left(self._order, (self._order[last][0], ""))][1]
+
     def with_at_least(self, units: int) -> Iterator[str]:
         """Nodes with so many free units in all, fullest first, then by name."""
         for place in range(bisect_left(self._order, (units, "")), len(self._order)):

@@ -135,10 +135,9 @@ def _explained(one: Stuck, wish: Wish, scene: Scene, known: dict[Shape, Obstacle
     claim_set, world = one.claim_set, scene.world
     if not wish.needs:
         return Obstacle(Reason.CLASS_NOT_FOUND, "no claim of it has a class")
-    is_plain = not (wish.held or wish.reach or wish.refused)
-    if is_plain and claim_set.shape in known:
+    if wish.is_plain and claim_set.shape in known:
         return known[claim_set.shape]
     found = as_obstacle(explain(wish, world.sites_for(claim_set), world.room, world.state.of(Node)))
-    if is_plain:
+    if wish.is_plain:
         known[claim_set.shape] = found
     return found
