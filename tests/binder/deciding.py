@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from binder.core.policy import Policy
 from binder.core.run_pass import PassResult, run_pass
 from binder.core.state import ClusterState
 from binder.core.world import look_at
 from model.claims import GPUClaim
-from model.decisions import PinLauncher
+from model.decisions import BindClaim, PinLauncher, WarnVmi
 from model.reasons import Reason
 from projections.folds import vm_history
-from projections.folds.memory import Lesson, Memory
+from projections.folds.memory import FORGOTTEN, Lesson, Memory, as_fields, recalled
 from projections.folds.vm_history import Run
 from tests.builders import NOW_MS, claims
 
@@ -38,3 +40,46 @@ def placed_on(result: PassResult) -> dict[str, str]:
 def reason_of(result: PassResult) -> Reason:
     (waiting,) = result.waiting
     return waiting.reason
+
+
+@dataclass
+class Binder:
+    """A binder over a changing cluster: its memory is stored and recalled after each pass, as by a crash."""
+
+    stored: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    now_ms: int = NOW_MS
+
+    def passes(
+        self, cluster: ClusterState, *live: GPUClaim, after_s: float = 0, **policy: int | bool
+    ) -> PassResult:
+        """One pass, `after_s` seconds after the one before, with what that one has stored."""
+        self.now_ms += int(after_s * 1000)
+        cluster.heard_ms = self.now_ms
+        result = run_pass(look_at(cluster, claims(*live)), self.memory, Policy(**policy), self.now_ms)  # type: ignore[arg-type]
+        for name, fields in as_fields(result.lessons).items():
+            table = self.stored.setdefault(name, {})
+            table.update(fields)
+            self.stored[name] = {key: body for key, body in table.items() if body != FORGOTTEN}
+        return result
+
+    @property
+    def memory(self) -> Memory:
+        """What the stored fields tell a binder that begins."""
+        memory, unreadable = recalled(self.stored)
+        assert unreadable == ()
+        return memory
+
+
+def kinds_of(result: PassResult) -> list[type]:
+    """The classes of the decisions, in order."""
+    return [type(one) for one in result.decisions]
+
+
+def bound_to(result: PassResult) -> dict[str, str]:
+    """The node of each claim that is bound."""
+    return {one.claim.name: one.node for one in result.decisions if isinstance(one, BindClaim)}
+
+
+def warnings(result: PassResult) -> list[Reason]:
+    """What tenants are told."""
+    return [one.reason for one in result.decisions if isinstance(one, WarnVmi)]
