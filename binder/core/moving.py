@@ -123,7 +123,7 @@ def _rank(claim_set: ClaimSet, scene: Scene) -> int:
     """R21: idle sets cost nothing; a VMI that never ran costs its VM a start back-off."""
     if claim_set.stage in (Stage.IDLE, Stage.COMING):
         return 0
-    return 1 if has_vmi_run(claim_set, scene) else 2
+    return 1 if has_vmi_run(claim_set.vmi, scene) else 2
 
 
 def _leave(one: Leaving, scene: Scene) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from binder.core.launchers import Launcher, pinned_node, refused_by_kubelet, vm_of
+from binder.core.launchers import Launcher, is_unschedulable, pinned_node, refused_by_kubelet, vm_of
 from binder.core.relations import SetId
 from binder.core.restarts import has_vmi_run
 from binder.core.scene import Scene
-from binder.core.sets import ClaimSet
+from binder.core.sets import ClaimSet, Stage
 from binder.core.volumes import claim_names
 from binder.core.writing import pod_ref, pod_whereabouts
 from model.decisions import DeletePod
@@ -37,18 +37,17 @@ def recall_rejections(scene: Scene) -> None:
 
 def notice_refusals(scene: Scene) -> None:
     """Each launcher that its pin has refused: the node is remembered for its VM, then the pod is deleted."""
-    for _, launcher in sorted(scene.world.relations.suspects.items()):
-        meta = launcher.pod.metadata
-        claim_set = scene.world.sets.get(
-            SetId(is_order=False, key=(meta.namespace, launcher.vmi.metadata.name))
-        )
-        pin = pinned_node(launcher.pod)
-        if claim_set is None or not pin or has_vmi_run(claim_set, scene):
-            continue
-        if refused_by_kubelet(launcher.pod) and launcher.pod.spec.node_name == pin:
-            _refuse(claim_set, launcher, f"{pin} refused the launcher: {launcher.pod.status.reason}", scene)
-        elif not launcher.pod.is_terminal and not _is_volume_being_bound(launcher, scene):
-            _notice_unschedulable(claim_set, launcher, pin, scene)
+    world = scene.world
+    for launcher in world.fallen:
+        _notice_kubelet(launcher, scene)
+    for _, launcher in sorted(world.relations.suspects.items()):
+        refusal = _notice_kubelet(launcher, scene)
+        key = (launcher.vmi.metadata.namespace, launcher.vmi.metadata.name)
+        claim_set = world.sets.get(SetId(is_order=False, key=key))
+        if refusal:
+            _delete(launcher, refusal, scene)
+        elif claim_set is not None and claim_set.stage is Stage.STARTING:
+            _notice_unschedulable(claim_set, launcher, scene)
 
 
 def look_of(node: Node) -> str:
@@ -58,8 +57,23 @@ def look_of(node: Node) -> str:
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
-def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, pin: str, scene: Scene) -> None:
+def _notice_kubelet(launcher: Launcher, scene: Scene) -> str:
+    """R13 (i): remember it, and return why; empty if it is none. One that had run tells nothing (R15)."""
+    pin = pinned_node(launcher.pod)
+    if not pin or launcher.pod.spec.node_name != pin or not refused_by_kubelet(launcher.pod):
+        return ""
+    if has_vmi_run(launcher.vmi, scene):
+        return ""
+    why = f"{pin} refused the launcher: {launcher.pod.status.reason}"
+    _remember(launcher, pin, why, scene)
+    return why
+
+
+def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene) -> None:
     """R13 (ii): only what a VM survives is deleted; others are told."""
+    pin = pinned_node(launcher.pod)
+    if not pin or not is_unschedulable(launcher.pod) or _is_volume_being_bound(launcher, scene):
+        return
     since_ms = scene.since_ms(f"pod {launcher.pod.metadata.uid} unschedulable")
     until_ms = since_ms + 1000 * scene.policy.unschedulable_after_s
     if scene.now_ms < until_ms:
@@ -67,13 +81,13 @@ def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, pin: str, sce
         return
     why = f"the scheduler cannot place the launcher on {pin}, where its GPUs are held"
     if claim_set.run_strategy in RESTARTED_AFTER_POD_DELETION:
-        _refuse(claim_set, launcher, why, scene)
+        _remember(launcher, pin, why, scene)
+        _delete(launcher, why, scene)
     else:
         scene.tell(claim_set, Reason.NODES_REFUSED, why + "; restart the VM to have it placed elsewhere")
 
 
-def _refuse(claim_set: ClaimSet, launcher: Launcher, why: str, scene: Scene) -> None:
-    name = pinned_node(launcher.pod)
+def _remember(launcher: Launcher, name: str, why: str, scene: Scene) -> None:
     node = scene.world.node(name)
     vm_uid = vm_of(launcher.vmi, scene.world.relations.vms).uid
     if node is not None and not _is_remembered(vm_uid, launcher, scene):
@@ -84,8 +98,13 @@ def _refuse(claim_set: ClaimSet, launcher: Launcher, why: str, scene: Scene) -> 
         scene.lessons.append(Lesson(rejections.NAME, vm_uid, dict(sorted({**kept, name: rejected}.items()))))
         scene.refused[vm_uid] = scene.refused.get(vm_uid, frozenset()) | {name}
         scene.wake_by(until_ms)
-    if launcher.pod.metadata.deletion_timestamp is None:
-        scene.decisions.append(DeletePod(claim_set.key, pod_ref(launcher), pod_whereabouts(launcher), why))
+
+
+def _delete(launcher: Launcher, why: str, scene: Scene) -> None:
+    meta = launcher.pod.metadata
+    if meta.deletion_timestamp is None:
+        key = f"{meta.namespace}/{launcher.vmi.metadata.name}"
+        scene.decisions.append(DeletePod(key, pod_ref(launcher), pod_whereabouts(launcher), why))
 
 
 def _is_remembered(vm_uid: str, launcher: Launcher, scene: Scene) -> bool:

@@ -7,7 +7,7 @@ Must not know: what is decided from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -102,6 +102,10 @@ class Relations:
         """The claims of a VMI: its template claims, and the orders that its VM uses."""
         yield from self.template_claims.get(vmi.metadata.uid, {}).values()
         yield from self.orders_of.get(vm_of(vmi, self.vms).uid, {}).values()
+
+    def pods_of(self, uid: str) -> Iterable[Pod]:
+        """Pods whose controller is the VMI of that uid, launchers or not."""
+        return self._pods_of.get(uid, {}).values()
 
     def vmi_of(self, uid: str) -> VirtualMachineInstance | None:
         """The VMI of that uid."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from binder.core.keeping import IDLE_ONLY
@@ -11,6 +10,7 @@ from binder.core.relations import SetId
 from binder.core.scene import Hold, Scene
 from binder.core.sets import ClaimSet, Stage
 from binder.core.state import Key
+from model.kubevirt import VirtualMachineInstance
 from projections.folds import vm_history
 from projections.folds.memory import Lesson
 from projections.folds.vm_history import Run
@@ -31,7 +31,7 @@ def remember_runs(scene: Scene) -> None:
 
 def hold_for_restarts(scene: Scene) -> None:
     """Keep the units of runs that have ended for the VMs that restart, against every later set (R39)."""
-    for uid, run in sorted(_ended_runs(scene)):
+    for uid, run in sorted(_last_runs(scene).items()):
         until_ms = run.ended_ms + 1000 * scene.policy.restart_hold_s
         if scene.now_ms >= until_ms or not run.held or not _comes_back(uid, run, scene):
             continue
@@ -51,12 +51,12 @@ def release_hold(claim_set: ClaimSet, scene: Scene) -> None:
             scene.world.room.take(hold.node, resource, -amount)
 
 
-def has_vmi_run(claim_set: ClaimSet, scene: Scene) -> bool:
-    """Whether the set's VMI was ever Running, as it says itself or as was seen before (R15)."""
-    if claim_set.vmi is None:
+def has_vmi_run(vmi: VirtualMachineInstance | None, scene: Scene) -> bool:
+    """Whether a VMI was ever Running, as it says itself or as was seen before (R15)."""
+    if vmi is None:
         return False
-    run = scene.memory.runs.get(claim_set.vmi.metadata.uid)
-    return has_run(claim_set.vmi) or (run is not None and run.has_run)
+    run = scene.memory.runs.get(vmi.metadata.uid)
+    return has_run(vmi) or (run is not None and run.has_run)
 
 
 def _remember_vm(key: Key, scene: Scene) -> None:
@@ -73,7 +73,7 @@ def _remember_vm(key: Key, scene: Scene) -> None:
     if not live_uid or claim_set is None or claim_set.vm is None:
         return
     before = memory.runs.get(live_uid, Run(key[0], claim_set.vm.name, claim_set.vm.uid))
-    now = replace(before, has_run=has_vmi_run(claim_set, scene))
+    now = replace(before, has_run=has_vmi_run(vmi, scene))
     if claim_set.stage is not Stage.ENDING:
         node, held = _template_units(claim_set)
         now = replace(now, node=node, held=held)
@@ -94,16 +94,16 @@ def _template_units(claim_set: ClaimSet) -> tuple[str, dict[str, int]]:
     return nodes.pop(), held
 
 
-def _ended_runs(scene: Scene) -> Iterator[tuple[str, Run]]:
-    """Those that memory knows and those that this pass has just learned of."""
-    just_now = {
-        lesson.field: lesson.value
-        for lesson in scene.lessons
-        if isinstance(lesson.value, Run) and lesson.value.ended_ms
-    }
-    yield from (
-        {uid: run for uid, run in scene.memory.ended.items() if uid not in just_now} | just_now
-    ).items()
+def _last_runs(scene: Scene) -> dict[str, Run]:
+    """Of each VM the run that ended last, as memory or this pass has learned, by the VMI's uid."""
+    ended = dict(scene.memory.ended)
+    for lesson in scene.lessons:
+        if isinstance(lesson.value, Run) and lesson.value.ended_ms:
+            ended[lesson.field] = lesson.value
+    last: dict[str, tuple[int, str]] = {}
+    for uid, run in ended.items():
+        last[run.vm_uid] = max(last.get(run.vm_uid, (0, "")), (run.ended_ms, uid))
+    return {uid: ended[uid] for _, uid in last.values()}
 
 
 def _comes_back(uid: str, run: Run, scene: Scene) -> bool:

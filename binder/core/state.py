@@ -40,6 +40,8 @@ class Shelf(Generic[Model]):
     absent_since_ms: int = 0
     touched: dict[Key, None] = field(default_factory=dict)
     """What has changed since somebody last took it (`World.update`)."""
+    departed: dict[str, bytes] = field(default_factory=dict)
+    """What has gone since then, as it was last, by uid: a launcher can fail and go in one batch."""
     _bodies: dict[Key, bytes] = field(default_factory=dict)
 
     def put(self, key: Key, uid: str, version: str, body: bytes) -> None:
@@ -50,6 +52,8 @@ class Shelf(Generic[Model]):
         """
         if self.uids.get(key, uid) != uid and is_newer(self.versions[key], version):
             return
+        if self.uids.get(key, uid) != uid:
+            self.departed[self.uids[key]] = self._bodies[key]
         self.touched[key] = None
         self.versions[key] = version
         self.fresh[key] = self._bodies[key] = body
@@ -60,6 +64,7 @@ class Shelf(Generic[Model]):
         """Take the object away, if it is still the one of that uid."""
         if self.uids.get(key) == uid:
             self.touched[key] = None
+            self.departed[uid] = self._bodies.get(key, b"")
             del self.uids[key]
             for part in (self.fresh, self.models, self.unreadable, self.versions, self._bodies):
                 part.pop(key, None)
@@ -70,6 +75,13 @@ class Shelf(Generic[Model]):
         for part in (self.fresh, self.models, self.uids, self.versions, self.unreadable, self._bodies):
             part.clear()
         self.absent_since_ms = 0
+
+    def take_touched(self) -> list[Key]:
+        """The keys of what has changed since the last time, sorted."""
+        keys = sorted(self.touched)
+        self.touched.clear()
+        self.departed.clear()
+        return keys
 
     def bodies(self) -> Iterator[tuple[Key, bytes]]:
         """All objects as bytes, by namespace and name; one that cannot be decoded as it came in."""

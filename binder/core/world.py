@@ -8,21 +8,31 @@ state and the claims do not say, so a replay builds the same. Must not know: wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from pydantic import ValidationError
+
 from binder.core.budgets import BudgetTree, plant
 from binder.core.forming import order_set, vm_set
 from binder.core.keeping import Trouble, troubles_of
-from binder.core.launchers import Launcher
+from binder.core.launchers import (
+    VMI_KIND,
+    Launcher,
+    controller_uid,
+    is_launcher_of,
+    refused_by_kubelet,
+)
 from binder.core.nodes import class_accepts, has_labels, selector_matches
 from binder.core.relations import Relations, SetId
 from binder.core.requests import Units, allocatable_units, effective_request
 from binder.core.room import PODS, Judge, NodeRoom, Room, Sites
 from binder.core.sets import ClaimSet, Constraints, Stage
-from binder.core.state import ClusterState, Key
+from binder.core.state import ClusterState, Key, Shelf
 from model.claims import GPUBudget, GPUClaim, GPUClass, Phase
+from model.kinds import BY_KIND
 from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.names import FINALIZER
 from model.namespaces import Namespace
@@ -68,6 +78,8 @@ class World:
     """Nodes that hold claims and have something wrong with them."""
     gpu_nodes: set[str] = field(default_factory=set)
     """Nodes that offer what is sold, or hold claims."""
+    fallen: tuple[Launcher, ...] = ()
+    """Launchers that a kubelet refused and that went, or whose VMI went, since the last update (R13)."""
     budgets: BudgetTree = field(default_factory=BudgetTree)
     claimed: dict[str, int] = field(default_factory=dict)
     """How many claims name each class."""
@@ -87,7 +99,10 @@ class World:
 
     def update(self, claims: Mapping[Key, GPUClaim]) -> None:
         """Take in what has changed in the state, and the live claims as they are now."""
+        self.fallen = self._fallen()
         changes = {model.__name__: self._take(model) for model in _KINDS}
+        for kind in BY_KIND.keys() - changes.keys():
+            self.state.shelves[kind].take_touched()
         if any(_is_sale_changed(old, new) for _, old, new in changes[GPUClass.__name__]):
             self._forget()
             changes = {model.__name__: self._take(model) for model in _KINDS}
@@ -147,8 +162,8 @@ class World:
         shelf = self.state.shelves[model.__name__]
         now, is_first = shelf.decoded(), model.__name__ not in self._known
         known = self._known.setdefault(model.__name__, {})
-        keys = sorted(now) if is_first else sorted(shelf.touched)
-        shelf.touched.clear()
+        touched = shelf.take_touched()
+        keys = sorted(now) if is_first else touched
         changes = []
         for key in keys:
             old, new = known.get(key), now.get(key)
@@ -156,6 +171,26 @@ class World:
                 changes.append((key, old, new))
                 _set(known, key, new)
         return changes
+
+    def _fallen(self) -> tuple[Launcher, ...]:
+        """Launchers that have gone, or whose VMI has, since the last update, after a kubelet refused them.
+
+        A launcher fails, its VMI ends and both go within milliseconds, often all in one batch. Who was a
+        launcher is known from before: at its end a VMI lists no pods any more.
+        """
+        links, pods = self.relations, self.state.shelves[Pod.__name__]
+        vmis = _readable(self.state.shelves[VirtualMachineInstance.__name__], b"")
+        candidates = list(_readable(pods, b'"Failed"').values())
+        for uid in vmis:
+            now = (pods.decoded().get((p.metadata.namespace, p.metadata.name)) for p in links.pods_of(uid))
+            candidates += [pod for pod in now if pod is not None]
+        found = {}
+        for pod in candidates:
+            known = links.launchers.get(pod.metadata.uid)
+            vmi = vmis.get(controller_uid(pod.metadata, VMI_KIND)) or (known.vmi if known else None)
+            if vmi is not None and refused_by_kubelet(pod) and (known or is_launcher_of(pod, vmi)):
+                found[pod.metadata.uid] = Launcher(pod, vmi)
+        return tuple(launcher for _, launcher in sorted(found.items()))
 
     def _take_claims(self, claims: Mapping[Key, GPUClaim]) -> None:
         known = self.relations.claims
@@ -295,6 +330,16 @@ def _uncovered(pods: list[Pod], launcher: Launcher | None, links: Relations, nod
         if resource in total:
             total[resource] = max(0, total[resource] - units)
     return total
+
+
+def _readable(shelf: Shelf[Any], needle: bytes) -> dict[str, Any]:
+    """What has departed from a shelf, can be read and has the needle in it, by uid."""
+    found = {}
+    for uid, body in shelf.departed.items():
+        if body and needle in body:
+            with suppress(ValidationError):
+                found[uid] = shelf.decoder.validate_json(body)
+    return found
 
 
 def _units_by_resource(claims: Iterable[GPUClaim], links: Relations) -> Units:
