@@ -195,9 +195,9 @@ def pinned_to(node: str) -> list[dict[str, object]]:
     return [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
 
 
-def pinned_launcher(name: str = "vm1", node: str = "gpu-1", units: int = 1, **changes: object) -> Pod:
-    """The launcher of `vmi(name)`, pinned to the node and ungated."""
-    return launcher(name, units, **{"gates": [], "terms": pinned_to(node), **changes})  # type: ignore[arg-type]
+def pinned_launcher(name: str = "vm1", pin: str = "gpu-1", units: int = 1, **changes: object) -> Pod:
+    """The launcher of `vmi(name)`, pinned to that node and ungated; changes as for `launcher`."""
+    return launcher(name, units, **{"gates": [], "terms": pinned_to(pin), **changes})  # type: ignore[arg-type]
 
 
 def running_vm(

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     """What is wrong, in the words of messages."""
 
     GONE = "is gone"
+    DELETING = "is being deleted"
     NOT_READY = "is not Ready"
     NO_EXECUTE = "has a NoExecute taint"
     SELECTOR = "lacks labels of the class"
@@ -69,8 +70,10 @@ def troubles_of(
     node: Node | None, classes: Iterable[GPUClass], room: NodeRoom, held: Mapping[str, int]
 ) -> tuple[Trouble, ...]:
     """All that is wrong with a node for the classes whose claims it holds; `held` are their units."""
-    if node is None or node.metadata.deletion_timestamp is not None:
+    if node is None:
         return (Trouble(Kind.GONE, is_immediate=True),)
+    if node.metadata.deletion_timestamp is not None:
+        return (Trouble(Kind.DELETING, is_immediate=True),)
     found = [] if node.is_ready else [Trouble(Kind.NOT_READY)]
     if node.spec.unschedulable:
         found.append(Trouble(Kind.CORDONED))

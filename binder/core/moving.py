@@ -121,7 +121,7 @@ def _turn(one: Leaving, scene: Scene) -> tuple[int, str]:
 
 def _rank(claim_set: ClaimSet, scene: Scene) -> int:
     """R21: idle sets cost nothing; a VMI that never ran costs its VM a start back-off."""
-    if claim_set.stage in (Stage.IDLE, Stage.COMING):
+    if claim_set.stage in (Stage.IDLE, Stage.COMING) or claim_set.vmi is None:
         return 0
     return 1 if has_vmi_run(claim_set.vmi, scene) else 2
 

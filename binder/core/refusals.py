@@ -9,7 +9,7 @@ from binder.core.launchers import Launcher, is_unschedulable, pinned_node, refus
 from binder.core.relations import SetId
 from binder.core.restarts import has_vmi_run
 from binder.core.scene import Scene
-from binder.core.sets import ClaimSet, Stage
+from binder.core.sets import ClaimSet
 from binder.core.volumes import claim_names
 from binder.core.writing import pod_ref, pod_whereabouts
 from model.decisions import DeletePod
@@ -42,12 +42,10 @@ def notice_refusals(scene: Scene) -> None:
         _notice_kubelet(launcher, scene)
     for _, launcher in sorted(world.relations.suspects.items()):
         refusal = _notice_kubelet(launcher, scene)
-        key = (launcher.vmi.metadata.namespace, launcher.vmi.metadata.name)
-        claim_set = world.sets.get(SetId(is_order=False, key=key))
         if refusal:
             _delete(launcher, refusal, scene)
-        elif claim_set is not None and claim_set.stage is Stage.STARTING:
-            _notice_unschedulable(claim_set, launcher, scene)
+        elif not launcher.pod.is_terminal and not has_vmi_run(launcher.vmi, scene):
+            _notice_unschedulable(_set_of(launcher, scene), launcher, scene)
 
 
 def look_of(node: Node) -> str:
@@ -67,6 +65,13 @@ def _notice_kubelet(launcher: Launcher, scene: Scene) -> str:
     why = f"{pin} refused the launcher: {launcher.pod.status.reason}"
     _remember(launcher, pin, why, scene)
     return why
+
+
+def _set_of(launcher: Launcher, scene: Scene) -> ClaimSet:
+    """Its VM's set; one without members where its claims have gone already."""
+    meta = launcher.vmi.metadata
+    found = scene.world.sets.get(SetId(is_order=False, key=(meta.namespace, meta.name)))
+    return found or ClaimSet(f"{meta.namespace}/{meta.name}", (), vmi=launcher.vmi, launcher=launcher)
 
 
 def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene) -> None:
@@ -90,7 +95,7 @@ def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene)
 def _remember(launcher: Launcher, name: str, why: str, scene: Scene) -> None:
     node = scene.world.node(name)
     vm_uid = vm_of(launcher.vmi, scene.world.relations.vms).uid
-    if node is not None and not _is_remembered(vm_uid, launcher, scene):
+    if node is not None and not _was_noticed(launcher, scene):
         until_ms = scene.now_ms + 1000 * scene.policy.rejection_s
         known: Mapping[str, Rejection] = scene.memory.rejections.get(vm_uid, {})
         kept = {n: one for n, one in known.items() if n in scene.refused.get(vm_uid, ())}
@@ -107,10 +112,11 @@ def _delete(launcher: Launcher, why: str, scene: Scene) -> None:
         scene.decisions.append(DeletePod(key, pod_ref(launcher), pod_whereabouts(launcher), why))
 
 
-def _is_remembered(vm_uid: str, launcher: Launcher, scene: Scene) -> bool:
-    """Whether this very pod's refusal is known: a pod that lingers does not renew it."""
-    known = scene.memory.rejections.get(vm_uid, {}).values()
-    return any(one.pod_uid == launcher.pod.metadata.uid for one in known)
+def _was_noticed(launcher: Launcher, scene: Scene) -> bool:
+    """Whether this very pod's refusal was noticed before: a pod that lingers does not renew it."""
+    refusal = f"pod {launcher.pod.metadata.uid} refused"
+    scene.since_ms(refusal)
+    return refusal in scene.memory.troubles
 
 
 def _is_valid(name: str, one: Rejection, scene: Scene) -> bool:

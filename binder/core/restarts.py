@@ -51,10 +51,8 @@ def release_hold(claim_set: ClaimSet, scene: Scene) -> None:
             scene.world.room.take(hold.node, resource, -amount)
 
 
-def has_vmi_run(vmi: VirtualMachineInstance | None, scene: Scene) -> bool:
-    """Whether a VMI was ever Running, as it says itself or as was seen before (R15)."""
-    if vmi is None:
-        return False
+def has_vmi_run(vmi: VirtualMachineInstance, scene: Scene) -> bool:
+    """Whether the VMI was ever Running, as it says itself or as was seen before (R15)."""
     run = scene.memory.runs.get(vmi.metadata.uid)
     return has_run(vmi) or (run is not None and run.has_run)
 
@@ -70,7 +68,7 @@ def _remember_vm(key: Key, scene: Scene) -> None:
             ended = replace(run, ended_ms=scene.now_ms, has_failed=has_failed, told="")
             scene.lessons.append(Lesson(vm_history.NAME, uid, ended))
     claim_set = scene.world.sets.get(SetId(is_order=False, key=key))
-    if not live_uid or claim_set is None or claim_set.vm is None:
+    if vmi is None or not live_uid or claim_set is None or claim_set.vm is None:
         return
     before = memory.runs.get(live_uid, Run(key[0], claim_set.vm.name, claim_set.vm.uid))
     now = replace(before, has_run=has_vmi_run(vmi, scene))

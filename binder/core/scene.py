@@ -83,9 +83,9 @@ class Scene:
         return since
 
     def tell(self, claim_set: ClaimSet, reason: Reason, message: str) -> None:
-        """Warn the VMI's tenant, once per change of reason (R12)."""
+        """Warn the VMI's tenant, once per change of reason (R12); of several in one pass, of the first."""
         vmi = claim_set.vmi
-        if vmi is None:
+        if vmi is None or vmi.metadata.uid in self._told:
             return
         self._told[vmi.metadata.uid] = reason
         run = self.memory.runs.get(vmi.metadata.uid)

@@ -1,0 +1,383 @@
+"""Refused launchers: what is one, what is done about it, how long it is remembered (R13, R14, R15)."""
+
+from __future__ import annotations
+
+import pytest
+
+from binder.core.state import ClusterState
+from model.claims import GPUClaim
+from model.decisions import DeleteClaim, DeletePod
+from model.meta import Lean
+from model.reasons import Reason
+from model.storage import PersistentVolumeClaim
+from projections.folds import rejections
+from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on, reason_of, warnings
+from tests.builders import (
+    gpu_class,
+    launcher,
+    node,
+    order,
+    pinned_launcher,
+    running_vm,
+    started_vm,
+    starting_vm,
+    state,
+    template_claim,
+    vm,
+    vmi,
+)
+
+REFUSED = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+UNSCHEDULABLE = {
+    "phase": "Pending",
+    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+}
+
+
+def refused_vm(node_name: str = "gpu-1", *, strategy: str = "Always", **status: object) -> tuple[Lean, ...]:
+    """A VM whose pinned launcher the kubelet of that node has refused."""
+    uid = f"pod-on-{node_name}"
+    pod = pinned_launcher("vm1", node_name, node=node_name, status=REFUSED | status, uid=uid)
+    return (vm("vm1", strategy=strategy), vmi("vm1", pods=[uid]), pod)
+
+
+def next_run(**changes: object) -> tuple[Lean, ...]:
+    """The VM's next VMI, with a gated launcher."""
+    pod = launcher("vm1", vmi_uid="vmi-2", uid="pod-2", pod="virt-launcher-vm1-next", **changes)  # type: ignore[arg-type]
+    return (vm("vm1"), vmi("vm1", uid="vmi-2", pods=["pod-2"]), pod)
+
+
+def two_nodes(*objects: Lean, **changes: object) -> ClusterState:
+    """gpu-1, which is fuller and so comes first, and gpu-2."""
+    return state(node("gpu-1", 2, **changes), node("gpu-2", 4), gpu_class(), *objects)  # type: ignore[arg-type]
+
+
+def stuck_vm(*, strategy: str = "Always", **changes: object) -> tuple[Lean, ...]:
+    """A VM whose launcher the scheduler cannot place on its pin."""
+    return starting_vm("vm1", strategy=strategy, status=UNSCHEDULABLE | changes)
+
+
+HELD = template_claim("vm1", node="gpu-1")
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "OutOfcpu",
+        "OutOfnvidia.com/GH100_H100_SXM5_80GB",
+        "UnexpectedAdmissionError",
+        "TopologyAffinityError",
+        "NodeAffinity",
+        "InvalidNodeInfo",
+    ],
+)
+def test_pod_that_the_kubelet_rejected_is_deleted_and_its_node_remembered(reason: str) -> None:
+    """R13 (i), R14: the memory is a lesson of the pass that decides the deletion, so stored before it."""
+    result = decide(two_nodes(*refused_vm(reason=reason)), HELD)
+    (deletion,) = result.decisions
+    assert isinstance(deletion, DeletePod)
+    assert (deletion.pod.uid, deletion.pod.resource_version) == ("pod-on-gpu-1", "5")
+    assert deletion.seen == "Failed on gpu-1"
+    assert reason in deletion.why
+    (lesson,) = (one for one in result.lessons if one.projection == rejections.NAME)
+    assert lesson.field == "vm-vm1"
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        ({"phase": "Running"}, "not Failed"),
+        ({"phase": "Succeeded"}, "not Failed"),
+        ({"reason": ""}, "a Failed pod without a reason has run"),
+        ({"reason": "DeadlineExceeded"}, "says nothing about the node"),
+        ({"reason": "Terminated"}, "says nothing about the node"),
+        (
+            {"containerStatuses": [{"state": {"terminated": {"startedAt": "2026-12-01T05:00:00Z"}}}]},
+            "a container had started",
+        ),
+        ({"initContainerStatuses": [{"state": {"running": {"startedAt": "2026-12-01T05:00:00Z"}}}]}, "too"),
+    ],
+)
+def test_pod_that_began_or_ended_otherwise_is_not_refused(status: dict[str, object], why: str) -> None:
+    """R13 (i)."""
+    assert decide(two_nodes(*refused_vm(**status)), HELD).decisions == (), why
+
+
+def test_message_is_never_parsed() -> None:
+    """R13: what a message says is not a reason."""
+    lookalike = refused_vm(reason="", message="Pod was rejected: UnexpectedAdmissionError")
+    assert decide(two_nodes(*lookalike), HELD).decisions == ()
+
+
+def test_pod_without_a_pin_was_not_placed_by_us_and_is_left_alone() -> None:
+    """R13: a *pinned* launcher is refused."""
+    pod = launcher("vm1", gates=[], node="gpu-1", status=REFUSED)
+    assert decide(two_nodes(vm(), vmi(), pod), HELD).decisions == ()
+
+
+def test_forged_pod_is_neither_deleted_nor_held_against_the_node() -> None:
+    """R13, R28: a pod that the VMI does not list proves nothing."""
+    forged = pinned_launcher("vm1", node="gpu-1", status=REFUSED, uid="pod-forged")
+    result = decide(two_nodes(vm(), vmi(), forged), HELD)
+    assert not any(isinstance(one, DeletePod) for one in result.decisions)
+    assert not any(one.projection == rejections.NAME for one in result.lessons)
+
+
+def test_refused_pod_under_manual_is_deleted_too() -> None:
+    """R13: only (ii) asks whether the VM comes back."""
+    assert DeletePod in kinds_of(decide(two_nodes(*refused_vm(strategy="Manual")), HELD))
+
+
+def test_refusal_is_noticed_also_when_its_claims_have_gone_before() -> None:
+    """R13: garbage collection may be faster than we."""
+    binder = Binder()
+    assert kinds_of(binder.passes(two_nodes(*refused_vm()))) == [DeletePod]
+    assert placed_on(binder.passes(two_nodes(*next_run()))) == {"default/vm1": "gpu-2"}
+
+
+def test_next_launcher_goes_elsewhere_whatever_pod_vmi_and_binder_it_is() -> None:
+    """R13, R14, case 001: keyed by the VM, it outlives pod, VMI, claims and the binder's process."""
+    binder = Binder()
+    ended = (vm("vm1"), vmi("vm1", phase="Failed", pods=["pod-on-gpu-1"]), refused_vm()[2])
+    assert kinds_of(binder.passes(two_nodes(*ended), HELD)) == [DeleteClaim, DeletePod]
+    assert placed_on(binder.passes(two_nodes(*next_run()), after_s=30)) == {"default/vm1": "gpu-2"}
+
+
+def test_another_vm_and_a_new_vm_of_the_same_name_are_not_concerned() -> None:
+    """R14: the memory is the VM's: namespace, name and uid."""
+    binder = Binder()
+    binder.passes(two_nodes(*refused_vm()), HELD)
+    assert placed_on(binder.passes(two_nodes(*started_vm("vm2")))) == {"default/vm2": "gpu-1"}
+    again = (
+        vm("vm1", uid="vm-other"),
+        vmi("vm1", uid="vmi-2", vm_uid="vm-other"),
+        launcher("vm1", vmi_uid="vmi-2"),
+    )
+    assert placed_on(binder.passes(two_nodes(*again))) == {"default/vm1": "gpu-1"}
+
+
+def test_refusal_of_a_vmi_without_a_vm_or_whose_vm_is_gone_is_remembered() -> None:
+    """R14: a VMI without a VM stands for itself; an owner that is gone still is the owner."""
+    alone = (vmi("vm1", vm_uid="", pods=["pod-on-gpu-1"]), refused_vm()[2])
+    (lesson,) = (o for o in decide(two_nodes(*alone), HELD).lessons if o.projection == rejections.NAME)
+    assert lesson.field == "vmi-vm1"
+    orphan = refused_vm()[1:]
+    (lesson,) = (o for o in decide(two_nodes(*orphan), HELD).lessons if o.projection == rejections.NAME)
+    assert lesson.field == "vm-vm1"
+
+
+def test_node_is_left_alone_for_ten_minutes_and_the_pass_says_when_to_wake() -> None:
+    """R13."""
+    binder = Binder()
+    first = binder.passes(two_nodes(*refused_vm()), HELD)
+    assert first.wake_at_ms == binder.now_ms + 600_000
+    only = state(node("gpu-1"), gpu_class(), *next_run())
+    assert reason_of(binder.passes(only, after_s=599.999)) is Reason.NODES_REFUSED
+    result = binder.passes(only, after_s=0.001)
+    assert placed_on(result) == {"default/vm1": "gpu-1"}
+    assert binder.memory.rejections == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"units": 3},
+        {"more": {"memory": "500Gi"}},
+        {"taints": [{"key": "x", "effect": "PreferNoSchedule"}]},
+        {"uid": "node-replaced"},
+    ],
+)
+def test_change_of_the_node_ends_the_rejection(changes: dict[str, object]) -> None:
+    """R13: allocatable, taints, readiness; another node of that name is another node."""
+    binder = Binder()
+    binder.passes(state(node("gpu-1"), gpu_class(), *refused_vm()), HELD)
+    uid = changes.pop("uid", None)
+    changed = node("gpu-1", **changes)  # type: ignore[arg-type]
+    if uid:
+        changed = changed.model_copy(update={"metadata": changed.metadata.model_copy(update={"uid": uid})})
+    result = binder.passes(state(changed, gpu_class(), *next_run()))
+    assert placed_on(result) == {"default/vm1": "gpu-1"}
+
+
+def test_change_of_readiness_ends_the_rejection_and_a_label_does_not() -> None:
+    """R13."""
+    binder = Binder()
+    binder.passes(state(node("gpu-1"), gpu_class(), *refused_vm()), HELD)
+    labelled = state(node("gpu-1", labels={"a": "b"}), gpu_class(), *next_run())
+    assert reason_of(binder.passes(labelled)) is Reason.NODES_REFUSED
+    binder.passes(state(node("gpu-1", ready="False"), gpu_class(), *next_run()))
+    back = state(node("gpu-1"), gpu_class(), *next_run())
+    assert placed_on(binder.passes(back)) == {"default/vm1": "gpu-1"}
+
+
+def test_pod_that_lingers_does_not_renew_what_has_run_out() -> None:
+    """R13: ten minutes are ten minutes, also when a finalizer keeps the refused pod."""
+    binder = Binder()
+    run, pod = refused_vm()[1:]
+    gone_soon = pinned_launcher("vm1", node="gpu-1", status=REFUSED, deleting=True, uid="pod-on-gpu-1")
+    lingering = (vm("vm1"), run, gone_soon)
+    assert pod.metadata.uid == gone_soon.metadata.uid  # type: ignore[attr-defined]
+    binder.passes(two_nodes(*refused_vm()), HELD)
+    for _ in range(3):
+        assert binder.passes(two_nodes(*lingering), after_s=300).decisions == ()
+    assert binder.memory.rejections == {}
+    changed = two_nodes(*lingering, more={"memory": "500Gi"})
+    assert binder.passes(changed).decisions == ()
+    assert binder.memory.rejections == {}
+
+
+def test_deletion_that_failed_is_decided_again() -> None:
+    """R13: a conflict stops the set; the next pass begins from what is."""
+    binder = Binder()
+    for _ in range(2):
+        assert kinds_of(binder.passes(two_nodes(*refused_vm()), HELD)) == [DeletePod]
+
+
+def test_node_that_is_gone_needs_no_memory() -> None:
+    """R13: the pod goes, nothing is remembered about nothing."""
+    result = decide(state(node("gpu-2"), gpu_class(), *refused_vm()), HELD)
+    assert DeletePod in kinds_of(result)
+    assert not any(one.projection == rejections.NAME for one in result.lessons)
+
+
+def test_every_node_refused_keeps_the_gate_and_says_so_once() -> None:
+    """R12, R13, case 005."""
+    binder = Binder()
+    both = ("gpu-1", "gpu-2")
+    for name in both:
+        binder.passes(two_nodes(*refused_vm(name)), template_claim("vm1", node=name))
+    waiting = binder.passes(two_nodes(*next_run(), *started_vm("vm2")))
+    assert placed_on(waiting) == {"default/vm2": "gpu-1"}
+    assert reason_of(waiting) is Reason.NODES_REFUSED
+    assert "2 that have refused this VM" in waiting.waiting[0].message
+    assert warnings(waiting) == [Reason.NODES_REFUSED]
+    assert warnings(binder.passes(two_nodes(*next_run()))) == []
+
+
+@pytest.mark.parametrize("seen", ["by the VMI itself", "by an earlier pass"])
+def test_failed_launcher_of_a_vmi_that_ran_is_not_refused(seen: str) -> None:
+    """R15: a node that reboots fails what ran there in the same words."""
+    binder = Binder()
+    history = []
+    if seen == "by the VMI itself":
+        history = ["Scheduled", "Running"]
+    else:
+        binder.passes(two_nodes(*running_vm()), HELD)
+    failed = (vm(), vmi(phase="Failed", seen=history, pods=["pod-on-gpu-1"]), refused_vm()[2])
+    result = binder.passes(two_nodes(*failed), HELD)
+    assert DeletePod not in kinds_of(result)
+    assert binder.memory.rejections == {}
+    assert placed_on(binder.passes(two_nodes(*next_run()))) == {"default/vm1": "gpu-1"}
+
+
+def test_scheduler_has_two_minutes_to_find_room_on_the_pin() -> None:
+    """R13 (ii)."""
+    binder = Binder()
+    first = binder.passes(two_nodes(*stuck_vm()), HELD)
+    assert (first.decisions, first.wake_at_ms) == ((), binder.now_ms + 120_000)
+    assert binder.passes(two_nodes(*stuck_vm()), HELD, after_s=119.999).decisions == ()
+    second = binder.passes(two_nodes(*stuck_vm()), HELD, after_s=0.001)
+    (deletion,) = second.decisions
+    assert isinstance(deletion, DeletePod)
+    assert deletion.seen == "Pending on no node"
+    assert placed_on(binder.passes(two_nodes(*next_run()))) == {"default/vm1": "gpu-2"}
+
+
+def test_scheduler_that_came_round_begins_the_two_minutes_anew() -> None:
+    """R13 (ii): *for longer than* means without a break."""
+    binder = Binder()
+    binder.passes(two_nodes(*stuck_vm()), HELD)
+    binder.passes(two_nodes(*starting_vm()), HELD, after_s=100)
+    assert binder.passes(two_nodes(*stuck_vm()), HELD, after_s=100).decisions == ()
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pinned_launcher("vm1", status=UNSCHEDULABLE | {"nominatedNodeName": "gpu-1"}),
+        pinned_launcher("vm1", status=UNSCHEDULABLE, gates=["other.io/gate"]),
+        pinned_launcher("vm1", status=UNSCHEDULABLE, node="gpu-1"),
+        pinned_launcher(
+            "vm1",
+            status={
+                "phase": "Pending",
+                "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}],
+            },
+        ),
+        launcher("vm1", gates=[], status=UNSCHEDULABLE),
+    ],
+    ids=["nominated", "foreign gate", "bound", "another reason", "no pin"],
+)
+def test_launcher_that_the_scheduler_has_not_given_up_is_no_refusal(pod: Lean) -> None:
+    """R13 (ii)."""
+    binder = Binder()
+    for after_s in (0, 3600):
+        assert binder.passes(two_nodes(vm(), vmi(), pod), HELD, after_s=after_s).decisions == ()
+
+
+@pytest.mark.parametrize(("bound", "deleted"), [("", False), ("pv-1", True)])
+def test_volume_that_is_being_bound_is_not_held_against_the_node(bound: str, deleted: bool) -> None:
+    """R13 (ii)."""
+    disk = PersistentVolumeClaim.model_validate(
+        {"metadata": {"name": "disk", "namespace": "default", "uid": "u"}, "spec": {"volumeName": bound}}
+    )
+    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "disk"}}]
+    pod = pinned_launcher("vm1", status=UNSCHEDULABLE, volumes=volumes)
+    binder = Binder()
+    binder.passes(two_nodes(vm(), vmi(), pod, disk), HELD)
+    result = binder.passes(two_nodes(vm(), vmi(), pod, disk), HELD, after_s=121)
+    assert (DeletePod in kinds_of(result)) is deleted
+
+
+@pytest.mark.parametrize(
+    ("strategy", "deleted"),
+    [
+        ("Always", True),
+        ("RerunOnFailure", True),
+        ("Manual", False),
+        ("Once", False),
+        ("Halted", False),
+        ("", False),
+    ],
+)
+def test_unschedulable_launcher_goes_only_where_its_vm_comes_back(strategy: str, deleted: bool) -> None:
+    """R13 (ii): for others it stays, and the tenant is told once."""
+    binder = Binder()
+    cluster = two_nodes(*stuck_vm(strategy=strategy))
+    binder.passes(cluster, HELD)
+    result = binder.passes(cluster, HELD, after_s=121)
+    assert (DeletePod in kinds_of(result)) is deleted
+    assert warnings(result) == ([] if deleted else [Reason.NODES_REFUSED])
+    assert warnings(binder.passes(cluster, HELD, after_s=1)) == []
+
+
+def test_unschedulable_vmi_without_a_vm_stays() -> None:
+    """R13 (ii): nobody would start it again."""
+    binder = Binder()
+    cluster = two_nodes(vmi(vm_uid=""), pinned_launcher("vm1", status=UNSCHEDULABLE))
+    binder.passes(cluster, HELD)
+    assert warnings(binder.passes(cluster, HELD, after_s=121)) == [Reason.NODES_REFUSED]
+
+
+def test_two_troubles_of_one_launcher_are_one_warning() -> None:
+    """R12, R13 (ii), R22: unschedulable on a node that has gone; one set has one reason."""
+    binder = Binder()
+    cluster = state(node("gpu-2", 0), gpu_class(), *stuck_vm(strategy="Manual"))
+    lost = GPUClaim.model_validate(
+        HELD.model_dump(by_alias=True) | {"status": {"phase": "Lost", "vm": HELD.status.vm}}
+    )
+    binder.passes(cluster, lost)
+    told = [warnings(binder.passes(cluster, lost, after_s=121)) for _ in range(3)]
+    assert told[1:] == [[], []]
+
+
+def test_held_order_follows_the_vm_to_another_node_after_a_refusal() -> None:
+    """R8d, R10, R13: the refusing node is left by what the VM holds there, too."""
+    held = order("o", node="gpu-1", vm_uid="vm-vm1")
+    pod = pinned_launcher("vm1", node="gpu-1", status=REFUSED)
+    binder = Binder()
+    refused = binder.passes(two_nodes(vm(claims="o"), vmi(claims="o"), pod), held)
+    assert kinds_of(refused) == [DeletePod]
+    again = (vm(claims="o"), vmi(claims="o", uid="vmi-2", pods=["pod-2"]))
+    gated = launcher("vm1", vmi_uid="vmi-2", uid="pod-2")
+    assert bound_to(binder.passes(two_nodes(*again, gated), held)) == {"o": "gpu-2"}
