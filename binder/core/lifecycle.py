@@ -45,6 +45,7 @@ def release_ended(scene: Scene) -> None:
         for member in claim_set.members:
             if member.claim is not None and is_template_claim(member.claim):
                 scene.decisions.append(DeleteClaim(claim_set.key, member.ref))
+                scene.settled.add(claim_set.key)  # nothing is placed with claims that are on their way out
 
 
 def open_gates(scene: Scene) -> None:

@@ -14,10 +14,14 @@ _PARTLY = "another claim of its set is Lost, and no node takes them all"
 def settle_sets(scene: Scene) -> None:
     """Gather what belongs together, or lose all of it. Gated launchers are gathered by step 3."""
     for _, claim_set in sorted(scene.world.queues[Queue.UNSETTLED].items()):
+        if claim_set.key in scene.settled:
+            continue
         if claim_set.stage in (Stage.STARTING, Stage.RUNNING) and claim_set.anchor:
             _settle_at_launcher(claim_set, scene)
         elif claim_set.stage in (Stage.IDLE, Stage.COMING):
             _gather(claim_set, scene)
+        elif claim_set.lost:  # it ends, or its launcher can go anywhere: no node is the right one
+            _lose_rest(claim_set, scene)
 
 
 def _settle_at_launcher(claim_set: ClaimSet, scene: Scene) -> None:

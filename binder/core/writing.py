@@ -18,6 +18,7 @@ from model.decisions import (
 )
 from model.instants import rfc3339
 from model.meta import OwnerReference
+from model.reasons import Reason
 
 
 def placement(claim_set: ClaimSet, node: str, now_ms: int) -> list[Decision]:
@@ -48,6 +49,8 @@ def marks(claim_set: ClaimSet, obstacle: Obstacle, now_ms: int) -> list[Decision
     """R12: the condition on each claim that waits; one that is held or Lost keeps its own."""
     now, reason, message = rfc3339(now_ms), obstacle.reason, obstacle.message
     new = [member.ref for member in claim_set.members if member.claim is None]
+    if reason is Reason.BUDGET_EXCEEDED:
+        new = []  # none is created: it would count against others
     found: list[Decision] = [
         MarkWaiting(claim_set.key, ref, reason, message, now, generation=1) for ref in new
     ]
