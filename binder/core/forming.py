@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
-from binder.core.claims import claim_ref, is_template_claim, key_of, orders_named_by
+from binder.core.claims import claim_ref, is_template_claim, orders_named_by
 from binder.core.launchers import Launcher, affinity_before_pin, has_run, vm_of
 from binder.core.relations import Relations
 from binder.core.requests import effective_request
@@ -25,6 +25,8 @@ from model.reasons import Reason
 
 _MAX_NAME = 253
 """The longest name of a Kubernetes object (RFC 1123 subdomain)."""
+_MAX_NAMED = 5
+"""Classes that a message lists."""
 
 Found = tuple[tuple[Member, ...], Obstacle | None]
 """Members, and what is in the way of the rest."""
@@ -53,20 +55,13 @@ def order_set(key: Key, world: Relations) -> ClaimSet | None:
     if claim is None or is_template_claim(claim) or claim.metadata.deletion_timestamp is not None:
         return None
     holder = world.holder_of(claim)
-    if holder is not None and is_served(claim, world):
+    if world.is_named_by_user(claim):
         return None
     alone = ClaimSet(f"{key[0]}/{key[1]}", (), vm=holder)
     gpu_class = world.classes.get(claim.spec.class_name)
     if gpu_class is None:
         return replace(alone, unsold=(claim,), obstacle=_class_not_found(claim.spec.class_name))
     return _measured(replace(alone, members=(_member(claim, gpu_class),)), world)
-
-
-def is_served(claim: GPUClaim, world: Relations) -> bool:
-    """Whether the VM that the order serves names it, so that it is in that VM's set."""
-    holder = world.holder_of(claim)
-    namers = world.namers.get(key_of(claim), {})
-    return holder is not None and any(one.vm.uid == holder.uid for one in namers.values())
 
 
 def template_claim_name(vmi: VirtualMachineInstance, class_name: str) -> str:
@@ -147,10 +142,10 @@ def _gated(whole: ClaimSet, world: Relations) -> ClaimSet:
         text = "no GPUClass sells what the VM asks for"
         return replace(whole, obstacle=Obstacle(Reason.CLASS_NOT_FOUND, text))
     orders, obstacle = _take_orders(whole, names, missing, world)
-    templates: tuple[Member, ...] = ()
-    if obstacle is None:
-        templates, obstacle = _take_template_claims(whole, missing, world)
-    return replace(whole, members=(*orders, *templates), obstacle=obstacle)
+    if obstacle is not None:
+        return replace(whole, members=orders, obstacle=obstacle)
+    with_orders = replace(whole, members=orders)
+    return _with_template_claims(with_orders, missing, world)
 
 
 def _take_orders(whole: ClaimSet, names: Iterable[str], missing: dict[str, int], world: Relations) -> Found:
@@ -175,22 +170,24 @@ def _take_orders(whole: ClaimSet, names: Iterable[str], missing: dict[str, int],
     return tuple(members), None
 
 
-def _take_template_claims(whole: ClaimSet, missing: dict[str, int], world: Relations) -> Found:
+def _with_template_claims(whole: ClaimSet, missing: dict[str, int], world: Relations) -> ClaimSet:
     """One template claim per resource still missing: those that exist, then new ones."""
     assert whole.vmi is not None
-    vmi, members = whole.vmi, list(_template_members(whole.vmi, world))
-    for member in members:
+    vmi, found = whole.vmi, tuple(_template_members(whole.vmi, world))
+    whole = replace(whole, members=(*whole.members, *found))
+    for member in found:
         _cover(missing, member.resource, member.units)
     for resource, units in sorted(missing.items()):
         choice = _class_for(resource, vmi, world)
         if isinstance(choice, Obstacle):
-            return tuple(members), choice
+            return replace(whole, obstacle=choice)
         ref = ObjectRef(vmi.metadata.namespace, template_claim_name(vmi, choice.metadata.name))
         if (ref.namespace, ref.name) in world.claims:
             text = f"claim {ref} exists and is not this VMI's; delete or rename it"
-            return tuple(members), Obstacle(Reason.NAME_TAKEN, text)
-        members.append(Member(ref, choice, units))
-    return tuple(members), None
+            taken = Obstacle(Reason.NAME_TAKEN, text)
+            return replace(whole, obstacle=taken, taken=(ref.namespace, ref.name))
+        whole = replace(whole, members=(*whole.members, Member(ref, choice, units)))
+    return whole
 
 
 def _served_orders(whole: ClaimSet, key: Key, world: Relations) -> Iterable[Member]:
@@ -233,7 +230,8 @@ def _class_for(resource: str, vmi: VirtualMachineInstance, world: Relations) -> 
     for choice in (for_vmi, selling, default):
         if len(choice) == 1:
             return choice[0]
-    names = ", ".join(c.metadata.name for c in selling)
+    names = ", ".join(c.metadata.name for c in selling[:_MAX_NAMED])
+    names += f" and {len(selling) - _MAX_NAMED} more" if len(selling) > _MAX_NAMED else ""
     text = f"classes {names} all sell {resource} and not exactly one is the default: set {ANNOTATION_CLASS}"
     return Obstacle(Reason.CLASS_AMBIGUOUS, text)
 

@@ -78,13 +78,18 @@ class Relations:
     """Uids that may hold an order (of VMs, live VMIs and what those refer to), and their VM's keys."""
     shapes: dict[Shape, Shape] = field(default_factory=dict)
     """One object for all equal ones: comparing them is free then."""
+    hoped: dict[Key, dict[SetId, None]] = field(default_factory=dict)
+    """Sets that want to create a claim of that name, or find it taken (R7)."""
     dirty_nodes: set[str] = field(default_factory=set)
     dirty_sets: set[SetId] = field(default_factory=set)
+    dirty_orders: set[Key] = field(default_factory=set)
+    """Claims of which everybody who names them looks different: many VMs can name many orders."""
     _names: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     _uids: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     _pods_of: dict[str, dict[Key, Pod]] = field(default_factory=dict)
     _place: dict[Key, str] = field(default_factory=dict)
     _vmi_by_uid: dict[str, VirtualMachineInstance] = field(default_factory=dict)
+    _oldest: dict[Key, Namer] = field(default_factory=dict)
 
     def names_of(self, key: Key) -> tuple[str, ...]:
         """The orders that the VM names: its live VMI's annotation wins over its template (R16)."""
@@ -95,8 +100,37 @@ class Relations:
         recorded = claim.status.vm
         if recorded is not None and recorded.uid in self.users:
             return VmRef(recorded.name, recorded.uid)
-        namers = self.namers.get(key_of(claim))
-        return min(namers.values()).vm if namers else None
+        key = key_of(claim)
+        oldest = self._oldest.get(key)
+        if oldest is None and key in self.namers:
+            oldest = self._oldest[key] = min(self.namers[key].values())
+        return oldest.vm if oldest is not None else None
+
+    def is_named_by_user(self, claim: GPUClaim) -> bool:
+        """Whether the VM that the order serves names it, so that it is in that VM's set."""
+        holder, namers = self.holder_of(claim), self.namers.get(key_of(claim), {})
+        if holder is None:
+            return False
+        return any(
+            key in namers and namers[key].vm.uid == holder.uid for key in self.users.get(holder.uid, ())
+        )
+
+    def retie_hopes(self, set_id: SetId, old: Iterable[Key], new: Iterable[Key]) -> None:
+        """Remember which claims' coming and going the set looks different for."""
+        for key in old:
+            _tie(self.hoped, key, set_id, None)
+        for key in new:
+            self.hoped.setdefault(key, {})[set_id] = None
+
+    def take_dirty_sets(self) -> set[SetId]:
+        """The sets that have to be formed anew, once."""
+        dirty = self.dirty_sets
+        for order in self.dirty_orders:
+            dirty.add(SetId(is_order=True, key=order))
+            dirty.update(SetId(is_order=False, key=key) for key in self.namers.get(order, ()))
+            dirty.update(self.hoped.get(order, ()))
+        self.dirty_sets, self.dirty_orders = set(), set()
+        return dirty
 
     def claims_serving(self, vmi: VirtualMachineInstance) -> Iterator[GPUClaim]:
         """The claims of a VMI: its template claims, and the orders that its VM uses."""
@@ -156,8 +190,7 @@ class Relations:
             namer = Namer(creator.metadata.creation_timestamp, key, user)
             order = (key[0], name)
             if self.namers.get(order, {}).get(key) != namer:
-                _tie(self.namers, order, key, namer)
-                self._mark_order(order)
+                self._retie_namer(order, key, namer)
 
     def retie_claim(self, key: Key, old: GPUClaim | None, new: GPUClaim | None) -> None:
         """A claim has come, changed or gone."""
@@ -175,20 +208,25 @@ class Relations:
             else:
                 _tie(self.orders_of, user_uid(claim), key, tied)
                 self._mark_user(user_uid(claim))
-        self._mark_order(key)
+        self.dirty_orders.add(key)
 
     def _retie_names(self, key: Key, names: tuple[str, ...]) -> None:
         before = self._names.get(key, ())
         if before == names:
             return
+        kept = set(names)
         for name in before:
-            if name not in names:
-                _tie(self.namers, (key[0], name), key, None)
-                self._mark_order((key[0], name))
+            if name not in kept:
+                self._retie_namer((key[0], name), key, None)
         if names:
             self._names[key] = names
         else:
             del self._names[key]
+
+    def _retie_namer(self, order: Key, key: Key, namer: Namer | None) -> None:
+        _tie(self.namers, order, key, namer)
+        self._oldest.pop(order, None)
+        self.dirty_orders.add(order)
 
     def _retie_uids(self, key: Key, uids: tuple[str, ...]) -> None:
         before = self._uids.get(key, ())
@@ -203,8 +241,7 @@ class Relations:
         else:
             self._uids.pop(key, None)
         for uid in (*before, *uids):
-            for order in self.orders_of.get(uid, ()):
-                self._mark_order(order)
+            self.dirty_orders.update(self.orders_of.get(uid, ()))
 
     def _place_pod(self, key: Key, pod: Pod) -> None:
         vmi = self._vmi_by_uid.get(controller_uid(pod.metadata, VMI_KIND))
@@ -246,10 +283,6 @@ class Relations:
             vmi = self.vmis.get(key)
             if vmi is not None:
                 self._mark_vmi(vmi.metadata.uid)
-
-    def _mark_order(self, order: Key) -> None:
-        self.dirty_sets.add(SetId(is_order=True, key=order))
-        self.dirty_sets.update(SetId(is_order=False, key=key) for key in self.namers.get(order, ()))
 
 
 def _tie(table: dict[Outer, dict[Inner, Value]], outer: Outer, inner: Inner, value: Value | None) -> None:

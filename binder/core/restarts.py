@@ -20,10 +20,15 @@ _FORGET_AFTER_MS = 60 * 60 * 1000
 
 
 def remember_runs(scene: Scene) -> None:
-    """Learn from every set that has changed which VMI runs, whether it ran, and what it holds where."""
-    for set_id in sorted(scene.world.changed):
-        if not set_id.is_order:
-            _remember_vm(set_id.key, scene)
+    """Learn from every set that has changed which VMI runs, whether it ran, and what it holds where.
+
+    A world built from nothing has no set that tells of a VM that went with its VMI: memory does.
+    """
+    links = scene.world.relations
+    changed = {set_id.key for set_id in scene.world.changed if not set_id.is_order}
+    changed.update(key for key in scene.memory.vms() if key not in links.vms and key not in links.vmis)
+    for key in sorted(changed):
+        _remember_vm(key, scene)
     for uid, run in sorted(scene.memory.ended.items()):
         if scene.now_ms - run.ended_ms > max(_FORGET_AFTER_MS, 1000 * scene.policy.restart_hold_s):
             scene.lessons.append(Lesson(vm_history.NAME, uid, None))

@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from binder.core.launchers import Launcher
+from binder.core.state import Key
 from model.claims import GPUClaim, GPUClass, Phase
 from model.decisions import ObjectRef, VmRef
 from model.kubevirt import VirtualMachineInstance
 from model.reasons import Reason
 from model.selectors import NodeSelector
+
+MAX_MESSAGE = 1000
+"""Characters; an event's note holds 1 kB."""
 
 
 class Stage(StrEnum):
@@ -62,10 +66,15 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a set cannot be placed: one reason, and a message for people."""
+    """Why a set cannot be placed: one reason, and a message for people, cut at MAX_MESSAGE."""
 
     reason: Reason
     message: str
+
+    def __post_init__(self) -> None:
+        """Names in it may be a tenant's, and as long as an annotation."""
+        if len(self.message) > MAX_MESSAGE:
+            object.__setattr__(self, "message", self.message[: MAX_MESSAGE - 1] + "…")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +134,8 @@ class ClaimSet:
     obstacle: Obstacle | None = None
     unsold: tuple[GPUClaim, ...] = ()
     """Claims whose class does not exist."""
+    taken: Key | None = None
+    """The name that its template claim would have and somebody else's claim has (R7)."""
     shape: Shape = Shape()
     nodes: tuple[str, ...] = ()
     """Where members are held, by name."""
@@ -152,6 +163,12 @@ class ClaimSet:
     def held_on(self, node: str) -> Mapping[str, int]:
         """Units per GPU resource that the set already holds on the node."""
         return units_of(member for member in self.members if member.node == node)
+
+    @property
+    def hopes(self) -> tuple[Key, ...]:
+        """Claims that do not exist, or should not: the set is another one when they come or go."""
+        new = (m.ref for m in self.members if m.claim is None)
+        return (*((ref.namespace, ref.name) for ref in new), *filter(None, (self.taken,)))
 
     def bound_at(self) -> str:
         """When the last of it was bound."""

@@ -90,7 +90,9 @@ class World:
     held_units: dict[str, dict[str, int]] = field(default_factory=dict)
     """Units of claims that are or were placed, by namespace and class (R27)."""
     changed: set[SetId] = field(default_factory=set)
-    """Sets that the last update formed anew."""
+    """Sets that were formed anew since a pass last decided: it learns from them."""
+    is_judged: bool = False
+    """Whether a pass has decided since the last update; one that may not decide yet learns nothing."""
     _known: dict[str, dict[Key, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -151,7 +153,7 @@ class World:
         self.sets, self.held_on, self.troubled, self.gpu_nodes = {}, {}, {}, set()
         self.held_units, self.claimed, self.unkept, self.leaving = {}, {}, set(), set()
         self.queues = {queue: {} for queue in Queue}
-        self._known = {}
+        self.budgets, self._known = BudgetTree(), {}
         classes = {key[1]: one for key, one in sorted(state.of(GPUClass).items())}
         self.relations.classes.update(classes)
         for one in classes.values():
@@ -235,7 +237,7 @@ class World:
                     sites.put(name, node, room)
                 is_gpu_node = bool(held_here) or not links.sold.keys().isdisjoint(room.allocatable)
             (self.gpu_nodes.add if is_gpu_node else self.gpu_nodes.discard)(name)
-            held = _units_by_resource(held_here.values(), links)
+            held = dict(sorted(_units_by_resource(held_here.values(), links).items()))
             wrong = troubles_of(node, (c for _, c in sorted(classes.items())), room, held) if classes else ()
             _set(self.troubled, name, wrong or None)
         links.dirty_nodes.clear()
@@ -259,9 +261,11 @@ class World:
     def _form_sets(self) -> None:
         if len(self.relations.shapes) > MAX_SHAPES:
             self.relations.shapes.clear()  # sets that stand keep theirs
-        self.changed = set(self.relations.dirty_sets)
-        self.relations.dirty_sets.clear()
-        for set_id in sorted(self.changed):
+        dirty = self.relations.take_dirty_sets()
+        if self.is_judged:
+            self.changed, self.is_judged = set(), False
+        self.changed |= dirty
+        for set_id in sorted(dirty):
             form = order_set if set_id.is_order else vm_set
             self._put_set(set_id, form(set_id.key, self.relations))
 
@@ -271,6 +275,7 @@ class World:
             del self.held_on[node][set_id]
         for queue in self.queues.values():
             queue.pop(set_id, None)
+        self.relations.retie_hopes(set_id, old.hopes if old else (), new.hopes if new else ())
         if new is None:
             return
         self.sets[set_id] = new

@@ -46,6 +46,10 @@ class Memory:
         """The runs of the VM of that namespace and name."""
         return frozenset(self._by_vm.get(vm, ()))
 
+    def vms(self) -> Iterable[tuple[str, str]]:
+        """The VMs of all runs, by namespace and name."""
+        return self._by_vm.keys()
+
     def learn(self, lessons: Iterable[Lesson]) -> None:
         """Fold lessons in, in order."""
         tables = self._tables()
