@@ -1,4 +1,4 @@
-"""A long-lived state and world that real entries change, beside live claims: what a binder holds.
+"""A long-lived state and world that real entries change, beside live claims: what a binder holds."""
 
 from __future__ import annotations
 
