@@ -1,4 +1,4 @@
-"""A world kept up change by change equals one built from nothing, and so does what a pass decides.""""""
+"""A world kept up change by change equals one built from nothing, and so does what a pass decides."""
 
 from __future__ import annotations
 
