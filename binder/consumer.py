@@ -244,7 +244,9 @@ class Term:
         tables = as_fields(result.lessons)
         for fields in tables.values():
             fields["@position"] = self.position.encode()
-        await self.post.log.commit(self.post.leader.epoch, intent_body(result, self.position, now_ms), tables)
+        await self.post.log.commit(
+            self.post.leader.epoch, intent_body(result, self.post.policy, self.position, now_ms), tables
+        )
         self.memory.learn(result.lessons)
         self._wake_at_ms = result.wake_at_ms
 

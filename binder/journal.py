@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from binder.core.policy import Policy
 from binder.core.run_pass import PassResult
 from binder.effects.carry_out import Outcome
 from model.decisions import Decision
@@ -17,12 +18,13 @@ VERSION = 2
 """Of the shape of both entries."""
 
 
-def intent_body(result: PassResult, position: str, now_ms: int) -> bytes:
-    """What the pass looked at (the log up to `position`, the time) and what it decided."""
+def intent_body(result: PassResult, policy: Policy, position: str, now_ms: int) -> bytes:
+    """What the pass looked at (the log up to `position`, the policy, the time), decided and learned."""
     body: dict[str, Any] = {
         "v": VERSION,
         "position": position,
         "now": now_ms,
+        "policy": asdict(policy),
         "blocked": result.blocked,
         "decisions": [_decision(decision) for decision in result.decisions],
         "waiting": [asdict(waiting) for waiting in result.waiting],

@@ -23,7 +23,7 @@ from gpubinder.demo import show
 from gpubinder.errors import CommandError
 from gpubinder.feed import feed_file
 from gpubinder.logs import configure, say
-from gpubinder.options import ENVIRONMENT, binding, everything, settings_of, watching
+from gpubinder.options import ENVIRONMENT, asking, binding, everything, settings_of, watching
 from gpubinder.settings import LogChoice, Settings
 from gpubinder.status import show_status
 from gpubinder.system import EVERYTHING, Role, running
@@ -130,7 +130,7 @@ def bind(**options: Any) -> None:
 
 
 @main.command(context_settings=ENVIRONMENT)
-@binding
+@asking
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(*, as_json: bool, **options: Any) -> None:
     """Show classes, nodes, claims, who waits and why, the log and the leader."""

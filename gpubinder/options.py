@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from binder.core.policy import Policy
 from gpubinder.settings import ClusterChoice, LogChoice, Settings
 
 ENVIRONMENT = {"auto_envvar_prefix": "GPUBINDER"}
@@ -80,6 +81,34 @@ _BINDING = (
         help="Where the leader's Lease is.",
     ),
 )
+_SECONDS = click.IntRange(0, 7 * 24 * 3600)
+
+
+def _seconds(name: str, default: int, text: str) -> Callable[[Command], Command]:
+    return click.option(name, type=_SECONDS, default=default, show_default=True, metavar="SECONDS", help=text)
+
+
+_USUAL = Policy()
+_POLICY = (
+    _seconds("--keep-grace", _USUAL.keep_grace_s, "What a node may lack before its VMs move."),
+    _seconds(
+        "--unschedulable-after",
+        _USUAL.unschedulable_after_s,
+        "How long the scheduler may fail to place a launcher on its node.",
+    ),
+    _seconds("--rejection", _USUAL.rejection_s, "How long a node that refused a VM is left alone for it."),
+    _seconds("--restart-hold", _USUAL.restart_hold_s, "How long a restarting VM's GPUs wait; 0: not at all."),
+    click.option(
+        "--max-vmi-deletions",
+        type=click.IntRange(0, 1000),
+        default=_USUAL.max_vmi_deletions,
+        show_default=True,
+        help="Per minute, to move VMs off nodes that cannot keep them.",
+    ),
+    click.option(
+        "--off", is_flag=True, help="Switched off: gates come off without a pin, nothing is placed or moved."
+    ),
+)
 _EMBEDDED = (
     click.option("--embedded", is_flag=True, help="Use the simulated cluster even inside a pod."),
     click.option(
@@ -105,12 +134,17 @@ def watching(command: Command) -> Command:
 
 def binding(command: Command) -> Command:
     """The options of a process that binds."""
+    return _with(command, _COMMON + _BINDING + _POLICY)
+
+
+def asking(command: Command) -> Command:
+    """The options of a command that looks at cluster, log and leader."""
     return _with(command, _COMMON + _BINDING)
 
 
 def everything(command: Command) -> Command:
     """The options of a process that does all of it, and brings what is not given."""
-    return _with(command, _COMMON + _BINDING + _EMBEDDED)
+    return _with(command, _COMMON + _BINDING + _POLICY + _EMBEDDED)
 
 
 def settings_of(options: dict[str, Any], *, may_embed: bool) -> Settings:
@@ -137,6 +171,18 @@ def settings_of(options: dict[str, Any], *, may_embed: bool) -> Settings:
         options["cluster"],
         options.get("lease_namespace", ""),
         options["metrics_port"],
+        _policy_of(options) if "keep_grace" in options else _USUAL,
+    )
+
+
+def _policy_of(options: dict[str, Any]) -> Policy:
+    return Policy(
+        is_enabled=not options["off"],
+        keep_grace_s=options["keep_grace"],
+        unschedulable_after_s=options["unschedulable_after"],
+        rejection_s=options["rejection"],
+        restart_hold_s=options["restart_hold"],
+        max_vmi_deletions=options["max_vmi_deletions"],
     )
 
 

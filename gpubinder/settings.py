@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from binder.core.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +39,5 @@ class Settings:
     """Names the keys of this cluster in Redis."""
     lease_namespace: str = "kube-system"
     metrics_port: int = 0
+    policy: Policy = field(default_factory=Policy)
+    """What the binder's decisions depend on."""

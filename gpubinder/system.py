@@ -14,7 +14,6 @@ from typing import Any
 
 from binder.bind import bind
 from binder.consumer import Post
-from binder.core.policy import Policy
 from binder.leader import Leader, LeaseName
 from gpubinder.errors import CommandError
 from gpubinder.metrics import Metrics, Observer
@@ -100,7 +99,9 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
                 now_ms,
                 observer.lease_unreachable,
             )
-            loops += [bind(Post(client, store.log, leader, Policy(), now_ms, observer, instance), observer)]
+            loops += [
+                bind(Post(client, store.log, leader, settings.policy, now_ms, observer, instance), observer)
+            ]
         else:
             observer.is_ready = True
         loops += [_keep_watch(store, client, settings)]

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from binder.effects.carry_out import Outcome, carry_out
 from kube.port import Json, ObjectKey
-from model.decisions import BindClaim, CreateClaim, Decision, ObjectRef, PinLauncher, VmRef
+from model.decisions import (
+    BindClaim,
+    CreateClaim,
+    Decision,
+    DeletePod,
+    DeleteVmi,
+    Keep,
+    Kept,
+    LetGo,
+    LoseClaim,
+    ObjectRef,
+    PinLauncher,
+    UngateLauncher,
+    VmRef,
+)
 from model.meta import OwnerReference
-from model.resources import GPU_CLAIMS, PODS
+from model.names import FINALIZER, GATE
+from model.resources import GPU_CLAIMS, PODS, VIRTUAL_MACHINE_INSTANCES, Resource
 from simulator.apiserver.server import ApiServer
 from simulator.cluster import api_server
 from simulator.virtual_time import Clock, run_virtual
@@ -68,5 +83,109 @@ def test_nothing_is_booked_for_a_launcher_that_is_not_what_the_pass_saw() -> Non
         )
         assert "has changed since the pass" in errors(done)[0]
         assert (await server.list_page(GPU_CLAIMS)).items == []
+
+    run_virtual(main)
+
+
+def pod_body(**spec: object) -> Json:
+    containers = {"containers": [{"name": "compute", "image": "x"}]}
+    return {"metadata": {"name": "virt-launcher-vm1", "namespace": "default"}, "spec": containers | spec}
+
+
+def ref_of(body: Json) -> ObjectRef:
+    meta = body["metadata"]
+    return ObjectRef(meta["namespace"], meta["name"], meta["uid"], meta["resourceVersion"])
+
+
+async def names(server: ApiServer, resource: Resource) -> list[str]:
+    return [item["metadata"]["name"] for item in (await server.list_page(resource)).items]
+
+
+def test_lost_claim_holds_nothing_and_says_since_when_and_from_where() -> None:
+    """R22; and bound again, nothing of it is left (R23)."""
+
+    async def main(clock: Clock) -> None:
+        server = await api_server(clock)
+        await carry_out(server, placing("n"), "one")
+        held = ref_of(await claim_of(server))
+        lose = LoseClaim(
+            "default/vm1", held, "n", "2026-12-01T01:00:00Z", VmRef("vm1", "v1"), "node n is gone", 1
+        )
+        assert errors(await carry_out(server, [lose], "one")) == []
+        lost = (await claim_of(server))["status"]
+        assert (
+            lost["phase"],
+            lost.get("nodeName"),
+            lost["lostFrom"],
+            lost["lostAt"],
+            lost["vm"]["name"],
+        ) == (
+            "Lost",
+            None,
+            "n",
+            "2026-12-01T01:00:00Z",
+            "vm1",
+        )
+        (condition,) = lost["conditions"]
+        assert (condition["status"], condition["reason"]) == ("False", "NodeLost")
+        again = BindClaim("default/vm1", ref_of(await claim_of(server)), "m", None, "2026-12-01T02:00:00Z", 1)
+        assert errors(await carry_out(server, [again], "one")) == []
+        bound = (await claim_of(server))["status"]
+        assert bound["phase"] == "Bound"
+        assert not bound.keys() & {"lostFrom", "lostAt", "vm"}
+
+    run_virtual(main)
+
+
+def test_launcher_and_vmi_are_deleted_only_where_the_pass_saw_them() -> None:
+    """R13, R21: what has gone on since, or was made anew under the name, is not deleted."""
+
+    async def main(clock: Clock) -> None:
+        server = await api_server(clock)
+        pod = await server.create(PODS, pod_body())
+        vmi_body = {"metadata": {"name": "vm1", "namespace": "default"}}
+        vmi = await server.create(VIRTUAL_MACHINE_INSTANCES, vmi_body)
+        key = ObjectKey(VIRTUAL_MACHINE_INSTANCES, "vm1", "default")
+        vmi = await server.patch(key, {"status": {"phase": "Running", "nodeName": "n"}})
+        late = [
+            DeletePod("a", ref_of(pod), "Failed on n", "refused"),
+            DeleteVmi("b", ref_of(vmi), "Running on m", "taint"),
+        ]
+        assert all("it is" in error for error in errors(await carry_out(server, late, "one")))
+        other = ObjectRef("default", "virt-launcher-vm1", "another-uid")
+        assert errors(await carry_out(server, [DeletePod("a", other, "Pending on no node", "")], "one")) == []
+        assert await names(server, PODS) == ["virt-launcher-vm1"]
+        now = [
+            DeletePod("a", ref_of(pod), "Pending on no node", "refused"),
+            DeleteVmi("b", ref_of(vmi), "Running on n", "taint"),
+        ]
+        for _ in range(2):
+            assert errors(await carry_out(server, now, "one")) == []
+        assert await names(server, PODS) == await names(server, VIRTUAL_MACHINE_INSTANCES) == []
+
+    run_virtual(main)
+
+
+def test_gate_comes_off_alone_and_finalizers_of_others_stay() -> None:
+    """R30."""
+
+    async def main(clock: Clock) -> None:
+        server = await api_server(clock)
+        gates = [{"name": "theirs"}, {"name": GATE}]
+        pod = await server.create(PODS, pod_body(schedulingGates=gates))
+        assert errors(await carry_out(server, [UngateLauncher("a", ref_of(pod))], "one")) == []
+        live = await server.get(ObjectKey(PODS, "virt-launcher-vm1", "default"))
+        assert live["spec"]["schedulingGates"] == [{"name": "theirs"}]
+        assert "affinity" not in live["spec"]
+
+        order = {"metadata": {"name": "o", "namespace": "default", "finalizers": ["example.com/theirs"]}}
+        claim = await server.create(GPU_CLAIMS, order | {"spec": {"className": "h100", "units": 1}})
+        key, ref = ObjectKey(GPU_CLAIMS, "o", "default"), ref_of(claim)
+        for _ in range(2):
+            assert errors(await carry_out(server, [Keep("c", Kept.CLAIM, ref)], "one")) == []
+            assert (await server.get(key))["metadata"]["finalizers"] == ["example.com/theirs", FINALIZER]
+        await server.delete(key)
+        assert errors(await carry_out(server, [LetGo("c", Kept.CLAIM, ref)], "one")) == []
+        assert (await server.get(key))["metadata"]["finalizers"] == ["example.com/theirs"]
 
     run_virtual(main)
