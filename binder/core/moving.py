@@ -14,7 +14,7 @@ from binder.core.restarts import has_vmi_run
 from binder.core.scene import Scene, Stuck
 from binder.core.sets import ClaimSet, Obstacle, Stage
 from binder.core.writing import losses, pod_ref, pod_whereabouts, vmi_ref, vmi_whereabouts
-from model.decisions import DeletePod, DeleteVmi
+from model.decisions import BindClaim, DeletePod, DeleteVmi
 from model.nodes import Node
 from model.reasons import Reason
 from projections.folds import deletions
@@ -22,6 +22,8 @@ from projections.folds.memory import Lesson
 
 MASS_OUTAGE = 3
 """More than one in so many GPU nodes failing at once is no node's fault: nothing is moved (R24)."""
+LEAST_OUTAGE = 2
+"""One node alone fails for reasons of its own, however few there are."""
 _MINUTE_MS = 60_000
 
 
@@ -54,7 +56,8 @@ def move_sets(scene: Scene) -> None:
 
 
 def _leaving(scene: Scene) -> Iterator[Leaving]:
-    """Every set with a trouble that counts, once, with the first of them."""
+    """Every set with a trouble that counts, once, with the first of them; those that just left are not."""
+    went_to = {one.set: one.node for one in scene.decisions if isinstance(one, BindClaim)}
     for node, troubles in sorted(scene.world.troubled.items()):
         counting = []
         for trouble in troubles:
@@ -63,13 +66,10 @@ def _leaving(scene: Scene) -> Iterator[Leaving]:
                 counting.append(trouble)
             else:
                 scene.wake_by(at_ms)
-        here = sorted(scene.world.held_on.get(node, {}).items()) if counting else []
-        too_many = {
-            t.of: _must_leave([one for _, one in here], node, t.of, scene)
-            for t in counting
-            if t.kind is Kind.SHORT
-        }
-        for _, claim_set in here:
+        here = [one for _, one in sorted(scene.world.held_on.get(node, {}).items())] if counting else []
+        here = [one for one in here if went_to.get(one.key, node) == node]
+        too_many = {t.of: _must_leave(here, node, t.of, scene) for t in counting if t.kind is Kind.SHORT}
+        for claim_set in here:
             for trouble in counting:
                 if _is_meant(trouble, claim_set, too_many):
                     yield Leaving(claim_set, node, trouble)
@@ -109,7 +109,7 @@ def _mass_outage(scene: Scene) -> str:
         for node, troubles in sorted(world.troubled.items())
         if any(t.kind not in IDLE_ONLY for t in troubles) and world.held_on.get(node)
     ]
-    if len(failing) * MASS_OUTAGE <= len(world.gpu_nodes):
+    if len(failing) < LEAST_OUTAGE or len(failing) * MASS_OUTAGE <= len(world.gpu_nodes):
         return ""
     count = f"{len(failing)} of {len(world.gpu_nodes)} GPU nodes cannot keep their sets"
     return f"{Reason.MASS_OUTAGE}: {count}: nothing is moved or lost until some return"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from binder.core.keeping import IDLE_ONLY
+from binder.core.claims import is_template_claim
+from binder.core.keeping import IDLE_ONLY, counts_from_ms, troubles_of
 from binder.core.launchers import has_run
 from binder.core.relations import SetId
 from binder.core.scene import Hold, Scene
@@ -38,7 +39,7 @@ def hold_for_restarts(scene: Scene) -> None:
     """Keep the units of runs that have ended for the VMs that restart, against every later set (R39)."""
     for uid, run in sorted(_last_runs(scene).items()):
         until_ms = run.ended_ms + 1000 * scene.policy.restart_hold_s
-        if scene.now_ms >= until_ms or not run.held or not _comes_back(uid, run, scene):
+        if scene.now_ms >= until_ms or not _comes_back(uid, run, scene) or not _can_take_back(run, scene):
             continue
         units = _still_to_hold(uid, run, scene)
         if units:
@@ -86,7 +87,7 @@ def _remember_vm(key: Key, scene: Scene) -> None:
 
 def _template_units(claim_set: ClaimSet) -> tuple[str, dict[str, int]]:
     """Where the set's template claims are held, and their units by class."""
-    templates = [m for m in claim_set.members if m.claim is not None and m.claim.metadata.owner_references]
+    templates = [m for m in claim_set.members if m.claim is not None and is_template_claim(m.claim)]
     nodes = {member.node for member in templates}
     if len(nodes) != 1 or nodes == {""}:
         return "", {}
@@ -98,30 +99,49 @@ def _template_units(claim_set: ClaimSet) -> tuple[str, dict[str, int]]:
 
 
 def _last_runs(scene: Scene) -> dict[str, Run]:
-    """Of each VM the run that ended last, as memory or this pass has learned, by the VMI's uid."""
+    """Of each VM the last run that ended and held something, as memory or this pass knows, by its uid."""
     ended = dict(scene.memory.ended)
     for lesson in scene.lessons:
         if isinstance(lesson.value, Run) and lesson.value.ended_ms:
             ended[lesson.field] = lesson.value
     last: dict[str, tuple[int, str]] = {}
     for uid, run in ended.items():
+        if not run.held:
+            continue
         last[run.vm_uid] = max(last.get(run.vm_uid, (0, "")), (run.ended_ms, uid))
     return {uid: ended[uid] for _, uid in last.values()}
 
 
 def _comes_back(uid: str, run: Run, scene: Scene) -> bool:
-    """Whether the VM restarts and its node could take it again."""
-    world = scene.world
-    vm = world.relations.vms.get((run.namespace, run.vm_name))
-    if vm is None or vm.metadata.uid != run.vm_uid or run.node in scene.refused.get(run.vm_uid, ()):
+    """Whether the VM restarts, and has not found its place already."""
+    links = scene.world.relations
+    vm = links.vms.get((run.namespace, run.vm_name))
+    if vm is None or vm.metadata.uid != run.vm_uid or vm.metadata.deletion_timestamp is not None:
         return False
-    node_fails = any(trouble.kind not in IDLE_ONLY for trouble in world.troubled.get(run.node, ()))
-    if world.node(run.node) is None or node_fails:
-        return False
-    strategy = vm.spec.run_strategy or ("Always" if vm.spec.running else "Halted")
-    vmi = world.relations.vmis.get((run.namespace, run.vm_name))
+    vmi = links.vmis.get((run.namespace, run.vm_name))
     has_next = vmi is not None and not vmi.is_final and vmi.metadata.uid != uid
+    if vmi is not None and has_next:
+        launchers = links.launchers_of.get(vmi.metadata.uid, {}).values()
+        if any(not one.pod.is_gated and not one.pod.is_terminal for one in launchers):
+            return False
+    strategy = vm.spec.run_strategy or ("Always" if vm.spec.running else "Halted")
     return strategy == "Always" or (strategy != "Halted" and (has_next or run.has_failed))
+
+
+def _can_take_back(run: Run, scene: Scene) -> bool:
+    """Whether the node has not refused the VM (R13) and can keep what the run held there (R20)."""
+    world = scene.world
+    node, room = world.node(run.node), world.room.nodes.get(run.node)
+    if node is None or room is None or run.node in scene.refused.get(run.vm_uid, ()):
+        return False
+    classes = [one for name, one in sorted(world.relations.classes.items()) if name in run.held]
+    held: dict[str, int] = {}
+    for one in classes:
+        resource = one.spec.resource_name
+        held[resource] = held.get(resource, 0) + run.held[one.metadata.name]
+    serious = [one for one in troubles_of(node, classes, room, held) if one.kind not in IDLE_ONLY]
+    since = {one: scene.since_ms(one.name(run.node)) for one in serious}
+    return all(scene.now_ms < counts_from_ms(one, at_ms, scene.policy) for one, at_ms in since.items())
 
 
 def _still_to_hold(uid: str, run: Run, scene: Scene) -> dict[str, int]:
