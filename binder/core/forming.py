@@ -57,11 +57,16 @@ def order_set(key: Key, world: Relations) -> ClaimSet | None:
     holder = world.holder_of(claim)
     if world.is_named_by_user(claim):
         return None
-    alone = ClaimSet(f"{key[0]}/{key[1]}", (), vm=holder)
+    alone = ClaimSet(order_set_key(key), (), vm=holder)
     gpu_class = world.classes.get(claim.spec.class_name)
     if gpu_class is None:
         return replace(alone, unsold=(claim,), obstacle=_class_not_found(claim.spec.class_name))
     return _measured(replace(alone, members=(_member(claim, gpu_class),)), world)
+
+
+def order_set_key(key: Key) -> str:
+    """Unlike that of a VM of the same name: the two are two sets."""
+    return f"{key[0]}/{key[1]} (order)"
 
 
 def template_claim_name(vmi: VirtualMachineInstance, class_name: str) -> str:

@@ -13,17 +13,20 @@ import orjson
 
 from binder.core.state import ClusterState, Key
 
-VERSION = 2
+VERSION = 3
 """Raise it when a lean object gains a field: bytes folded before lack it."""
 
 
 def encode_state(state: ClusterState) -> bytes:
-    """The state as compressed JSON, equal states as equal bytes."""
+    """The state as compressed JSON, equal states as equal bytes.
+
+    Each object is a text of its bytes: one that cannot be read, or only by us, must not spoil the others.
+    """
     shelves = {
         kind: {
             "absent_since_ms": shelf.absent_since_ms,
             "objects": [
-                [*key, shelf.uids[key], shelf.versions[key], orjson.Fragment(body)]
+                [*key, shelf.uids[key], shelf.versions[key], body.decode("latin-1")]
                 for key, body in shelf.bodies()
             ],
         }
@@ -49,8 +52,8 @@ def decode_state(body: bytes) -> ClusterState | None:
             shelf = state.shelves[kind]
             for namespace, name, uid, version, obj in given["objects"]:
                 key: Key = (namespace, name)
-                shelf.put(key, uid, version, orjson.dumps(obj))
+                shelf.put(key, uid, version, obj.encode("latin-1"))
             shelf.absent_since_ms = given["absent_since_ms"]
-    except (zlib.error, KeyError, TypeError, ValueError):
+    except (zlib.error, KeyError, TypeError, ValueError, AttributeError):
         return None
     return state

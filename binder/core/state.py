@@ -22,6 +22,9 @@ Key = tuple[str, str]
 
 Model = TypeVar("Model", bound=Lean)
 
+LATEST_MS = 253_402_300_799_000
+"""The end of the year 9999: an entry that says it is from later must not make every silence look short."""
+
 VANISH_GRACE_MS = 5 * 60 * 1000
 """A kind that the API server stops to serve is believed gone after this much log time (R32)."""
 
@@ -132,7 +135,8 @@ class ClusterState:
 
 def fold_entry(state: ClusterState, entry: Entry) -> None:
     """Take one entry in. Kinds unknown to us are passed over."""
-    state.heard_ms = max(state.heard_ms, entry.ts_ms)
+    if entry.ts_ms <= LATEST_MS:
+        state.heard_ms = max(state.heard_ms, entry.ts_ms)
     shelf = state.shelves.get(entry.kind)
     if shelf is None:
         if entry.type is EntryType.HEARTBEAT:
@@ -148,7 +152,7 @@ def fold_entry(state: ClusterState, entry: Entry) -> None:
             shelf.absent_since_ms = 0
         case EntryType.ABSENT:
             state.complete.add(entry.kind)
-            shelf.absent_since_ms = shelf.absent_since_ms or entry.ts_ms
+            shelf.absent_since_ms = shelf.absent_since_ms or max(1, min(entry.ts_ms, LATEST_MS))
         case EntryType.HEARTBEAT | EntryType.POLICY:
             pass
 

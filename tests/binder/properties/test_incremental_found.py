@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model.decisions import BindClaim
 from model.names import GATE
 from model.reasons import Reason
 from tests.binder.properties import raw
@@ -81,3 +82,13 @@ def test_what_came_while_nothing_could_be_decided_is_learned_by_the_next_pass() 
     life.pass_time(0)
     assert life.decide().lessons
     assert [run.vm_name for run in life.memory.runs.values()] == ["a"]
+
+
+def test_vm_and_an_order_of_its_name_are_two_sets() -> None:
+    """R20: what is decided over one of them says nothing of the other."""
+    life = with_node()
+    started(life)
+    life.put("GPUClaim", raw.claim("x", "a", "h", 1))
+    binds = [one for one in life.decide().decisions if isinstance(one, BindClaim)]
+    assert sorted((one.set, one.node) for one in binds) == [("x/a", "n0"), ("x/a (order)", "n0")]
+    assert_equals_from_nothing(life)
