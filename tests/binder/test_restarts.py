@@ -1,0 +1,289 @@
+"""A restart does not lose the GPU, and a stop gives it back (R14, R39)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from model.claims import GPUClaim
+from model.decisions import DeleteClaim
+from model.meta import Lean
+from model.reasons import Reason
+from projections.folds.vm_history import Run
+from tests.binder.deciding import Binder, bound_to, kinds_of, placed_on, reason_of
+from tests.builders import (
+    gpu_class,
+    launcher,
+    node,
+    order,
+    pinned_launcher,
+    running_vm,
+    started_vm,
+    state,
+    template_claim,
+    vm,
+    vmi,
+)
+
+ONE = node("gpu-1", 1)
+HOLD_S = 300
+HELD = template_claim("vm1", node="gpu-1")
+RIVAL = tuple(started_vm("rival", created="2020-01-01T00:00:00Z", priority=9))
+"""Older and more important: it still has to wait."""
+
+
+def ran(binder: Binder, *objects: Lean, **policy: int) -> None:
+    """vm1 has run on gpu-1 with one unit."""
+    there = state(ONE, gpu_class(), *(objects or running_vm()))
+    assert binder.passes(there, HELD, **policy).decisions == ()
+
+
+def next_run(number: int = 2, **changes: Any) -> tuple[Lean, ...]:
+    """The VM's next VMI, with a gated launcher."""
+    uid = f"run-{number}"
+    return (
+        vmi("vm1", uid=uid, pods=[f"pod-{uid}"]),
+        launcher("vm1", vmi_uid=uid, uid=f"pod-{uid}", **changes),
+    )
+
+
+def test_unit_of_a_vm_that_restarts_waits_for_it() -> None:
+    """R39: held against every later set, also one that is older and more important."""
+    binder = Binder()
+    ran(binder)
+    between = binder.passes(state(ONE, gpu_class(), vm(), *RIVAL))
+    assert placed_on(between) == {}
+    assert reason_of(between) is Reason.NO_ROOM
+    assert between.wake_at_ms == binder.now_ms + HOLD_S * 1000
+    back = binder.passes(state(ONE, gpu_class(), vm(), *RIVAL, *next_run()), after_s=60)
+    assert placed_on(back) == {"default/vm1": "gpu-1"}
+
+
+def test_hold_runs_out_after_five_minutes() -> None:
+    """R39: `restart_hold`."""
+    binder = Binder()
+    ran(binder)
+    assert placed_on(binder.passes(state(ONE, gpu_class(), vm(), *RIVAL))) == {}
+    waiting = state(ONE, gpu_class(), vm(), *RIVAL)
+    assert placed_on(binder.passes(waiting, after_s=HOLD_S - 0.001)) == {}
+    assert placed_on(binder.passes(waiting, after_s=0.001)) == {"default/rival": "gpu-1"}
+
+
+def test_hold_of_zero_is_switched_off() -> None:
+    """R39."""
+    binder = Binder()
+    ran(binder, restart_hold_s=0)
+    there = state(ONE, gpu_class(), vm(), *RIVAL)
+    assert placed_on(binder.passes(there, restart_hold_s=0)) == {"default/rival": "gpu-1"}
+
+
+def test_hold_is_against_orders_and_lost_sets_too() -> None:
+    """R39: against every later set."""
+    binder = Binder()
+    ran(binder)
+    lost = order("lost", phase="Lost", lostFrom="x", lostAt="2020-01-01T00:00:00Z")
+    assert bound_to(binder.passes(state(ONE, gpu_class(), vm()), lost, order("new"))) == {}
+
+
+GONE: tuple[Lean, ...] = ()
+FAILED = (vmi(phase="Failed", seen=["Running"], pods=[]),)
+SUCCEEDED = (vmi(phase="Succeeded", seen=["Running"], pods=[]),)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "end", "is_held"),
+    [
+        ("Always", GONE, True),
+        ("Always", SUCCEEDED, True),
+        ("Always", FAILED, True),
+        ("RerunOnFailure", FAILED, True),
+        ("RerunOnFailure", SUCCEEDED, False),
+        ("RerunOnFailure", GONE, False),
+        ("Halted", GONE, False),
+        ("Halted", FAILED, False),
+        ("Manual", SUCCEEDED, False),
+        ("Manual", GONE, False),
+        ("Once", SUCCEEDED, False),
+    ],
+)
+def test_unit_waits_only_for_a_vm_that_restarts(strategy: str, end: tuple[Lean, ...], is_held: bool) -> None:
+    """R39: a VM that is stopped on purpose gives its units back at once."""
+    binder = Binder()
+    ran(binder, *running_vm(strategy=strategy))
+    result = binder.passes(state(ONE, gpu_class(), vm(strategy=strategy), *end, *RIVAL))
+    assert (placed_on(result) == {}) is is_held
+
+
+def test_vm_that_is_switched_to_halted_gives_its_unit_back() -> None:
+    """R39: `virtctl stop` changes the strategy."""
+    binder = Binder()
+    ran(binder)
+    binder.passes(state(ONE, gpu_class(), vm(), *RIVAL))
+    assert placed_on(binder.passes(state(ONE, gpu_class(), vm(strategy="Halted"), *RIVAL))) == {
+        "default/rival": "gpu-1"
+    }
+
+
+@pytest.mark.parametrize(
+    "vms",
+    [
+        (),
+        (vm(uid="vm-other"),),
+        (vm().model_copy(update={"metadata": vm().metadata.model_copy(update={"deletion_timestamp": "x"})}),),
+    ],
+    ids=["deleted", "another of that name", "being deleted"],
+)
+def test_vm_that_is_gone_or_going_holds_nothing(vms: tuple[Lean, ...]) -> None:
+    """R39: for *that* VM, and if it restarts."""
+    binder = Binder()
+    ran(binder)
+    assert placed_on(binder.passes(state(ONE, gpu_class(), *vms, *RIVAL))) == {"default/rival": "gpu-1"}
+
+
+def test_vmi_without_a_vm_is_never_restarted() -> None:
+    """R39."""
+    binder = Binder()
+    ran(binder, vmi(phase="Running", vm_uid=""), pinned_launcher(node="gpu-1", phase="Running"))
+    assert placed_on(binder.passes(state(ONE, gpu_class(), *RIVAL))) == {"default/rival": "gpu-1"}
+
+
+def test_manual_vm_that_was_started_again_finds_its_unit() -> None:
+    """R39: once its next VMI is there, it does restart."""
+    binder = Binder()
+    ran(binder, *running_vm(strategy="Manual"))
+    there = (ONE, gpu_class(), vm(strategy="Manual"), *next_run(), *RIVAL)
+    assert placed_on(binder.passes(state(*there))) == {"default/vm1": "gpu-1"}
+
+
+def test_hold_ends_where_the_node_refused_the_vm() -> None:
+    """R13, R39."""
+    binder = Binder()
+    starting = (vm(), vmi(), pinned_launcher(node="gpu-1"))
+    ran(binder, *starting)
+    refused = pinned_launcher(node="gpu-1", status={"phase": "Failed", "reason": "OutOfcpu"})
+    binder.passes(state(ONE, gpu_class(), vm(), vmi(phase="Failed"), refused), HELD)
+    assert placed_on(binder.passes(state(ONE, gpu_class(), vm(), *RIVAL))) == {"default/rival": "gpu-1"}
+
+
+def test_hold_ends_where_the_node_cannot_keep_it_and_not_for_the_troubles_of_others() -> None:
+    """R20, R39: the same grace as for what is held; another class's troubles do not count."""
+    spare = node("gpu-2", 0)
+    other = gpu_class("other", nodeSelector={"pool": "none"})
+    binder = Binder()
+    ran(binder)
+    away = state(node("gpu-1", 1, ready="False"), spare, gpu_class(default=True), other, vm(), *RIVAL)
+    binder.passes(away)
+    back = state(ONE, spare, gpu_class(default=True), other, vm(), *RIVAL)
+    elsewhere = order("x", class_name="other", node="gpu-1")
+    assert placed_on(binder.passes(back, after_s=30)) == {}
+    two = state(node("gpu-1", 2), spare, gpu_class(default=True), other, vm(), *RIVAL)
+    assert placed_on(binder.passes(two, elsewhere, after_s=1)) == {}
+    assert placed_on(binder.passes(state(spare, gpu_class(), vm(), *RIVAL), after_s=1)) == {}
+
+
+def test_vm_goes_elsewhere_when_its_node_cannot_take_it_back_and_frees_what_was_held() -> None:
+    """R39: a hold is a right, no duty."""
+    closed = node("gpu-1", 1, unschedulable=True)
+    binder = Binder()
+    ran(binder)
+    there = (closed, node("gpu-2", 1), gpu_class(), vm(), *next_run())
+    assert placed_on(binder.passes(state(*there))) == {"default/vm1": "gpu-2"}
+    placed = pinned_launcher("vm1", "gpu-2", vmi_uid="run-2", uid="pod-run-2")
+    moved = template_claim("vm1", node="gpu-2", vmi_uid="run-2")
+    there = (ONE, node("gpu-2", 1), gpu_class(), vm(), next_run()[0], placed, *RIVAL)
+    assert placed_on(binder.passes(state(*there), moved)) == {"default/rival": "gpu-1"}
+
+
+def test_two_restarts_within_the_hold_are_one_hold() -> None:
+    """R39: a VM holds what it last held, once."""
+    two = node("gpu-1", 2)
+    binder = Binder()
+    ran(binder)
+    binder.passes(state(two, gpu_class(), vm()), after_s=1)
+    second = (next_run()[0], pinned_launcher(vmi_uid="run-2", uid="pod-run-2", node="gpu-1"))
+    claim = template_claim("vm1", node="gpu-1", vmi_uid="run-2")
+    binder.passes(state(two, gpu_class(), vm(), *second), claim, after_s=1)
+    result = binder.passes(state(two, gpu_class(), vm(), *RIVAL), after_s=1)
+    assert placed_on(result) == {"default/rival": "gpu-1"}
+    both = binder.passes(state(ONE, gpu_class(), vm(), *RIVAL), after_s=1)
+    assert placed_on(both) == {}
+
+
+def test_run_that_never_had_a_place_does_not_end_the_hold_of_the_one_before() -> None:
+    """R39: a launcher that was deleted while it was gated held nothing."""
+    binder = Binder()
+    ran(binder)
+    binder.passes(state(ONE, gpu_class(), vm(), next_run()[0]), after_s=1)
+    assert placed_on(binder.passes(state(ONE, gpu_class(), vm(), *RIVAL), after_s=1)) == {}
+
+
+def test_what_claims_still_hold_is_not_held_twice() -> None:
+    """R26, R39: the VMI has ended, its template claim is still to go."""
+    binder, two = Binder(), node("gpu-1", 2)
+    ran(binder)
+    ended = (vm(), vmi(phase="Failed", seen=["Running"], pods=[]))
+    result = binder.passes(state(two, gpu_class(), *ended, *RIVAL), HELD)
+    assert placed_on(result) == {"default/rival": "gpu-1"}
+    assert DeleteClaim in kinds_of(result)
+    going = template_claim("vm1", node="gpu-1", deleting=True)
+    assert placed_on(binder.passes(state(two, gpu_class(), vm(), *RIVAL), going)) == {
+        "default/rival": "gpu-1"
+    }
+
+
+def test_what_the_next_run_has_got_is_not_held_any_more() -> None:
+    """R39: bound, then pinned, then with orders instead of template claims."""
+    two, claim = node("gpu-1", 2), template_claim("vm1", node="gpu-1", vmi_uid="run-2")
+    binder = Binder()
+    ran(binder)
+    binder.passes(state(two, gpu_class(), vm()))
+    bound = state(two, gpu_class(), vm(), *next_run(), *RIVAL)
+    assert placed_on(binder.passes(bound, claim)) == {"default/vm1": "gpu-1", "default/rival": "gpu-1"}
+    binder = Binder()
+    ran(binder)
+    binder.passes(state(two, gpu_class(), vm()))
+    with_order = vmi("vm1", uid="run-2", pods=["pod-run-2"], claims="o")
+    pinned = pinned_launcher(vmi_uid="run-2", uid="pod-run-2", node="gpu-1")
+    there = state(two, gpu_class(), vm(), with_order, pinned, *RIVAL)
+    held = order("o", node="gpu-1", vm_uid="vm-vm1")
+    assert placed_on(binder.passes(there, held)) == {"default/rival": "gpu-1"}
+
+
+def test_order_keeps_its_unit_and_is_not_held_besides() -> None:
+    """R39: who wants to keep them orders a claim; one that a tool owns is an order all the same."""
+    owned = order("o", node="gpu-1", vm_uid="vm-vm1").model_dump(by_alias=True)
+    owned["metadata"]["ownerReferences"] = [
+        {"kind": "HelmRelease", "name": "x", "uid": "u", "controller": True}
+    ]
+    held = GPUClaim.model_validate(owned)
+    two = node("gpu-1", 2)
+    binder = Binder()
+    binder.passes(state(two, gpu_class(), *running_vm(claims="o")), held)
+    there = state(two, gpu_class(), vm(claims="o"), *RIVAL)
+    assert placed_on(binder.passes(there, held)) == {"default/rival": "gpu-1"}
+
+
+def test_history_remembers_the_run_and_forgets_it_after_an_hour() -> None:
+    """R14: which VM each VMI was a run of, whether it ran, what it held, when it ended."""
+    binder = Binder()
+    ran(binder)
+    assert binder.memory.runs == {
+        "vmi-vm1": Run("default", "vm1", "vm-vm1", has_run=True, node="gpu-1", held={"h100": 1})
+    }
+    gone = state(ONE, gpu_class(), vm())
+    binder.passes(gone)
+    assert binder.memory.runs["vmi-vm1"].ended_ms == binder.now_ms
+    binder.passes(gone, after_s=3600)
+    assert binder.memory.runs
+    binder.passes(gone, after_s=0.001)
+    assert binder.memory.runs == {}
+
+
+def test_what_ends_keeps_what_it_held_in_memory_while_it_ends() -> None:
+    """R39: the claims may be rewritten or gone before the VMI is."""
+    binder = Binder()
+    ran(binder)
+    ending = (vm(), vmi(phase="Running", deleting=True), pinned_launcher(node="gpu-1", deleting=True))
+    binder.passes(state(ONE, gpu_class(), *ending))
+    assert placed_on(binder.passes(state(ONE, gpu_class(), vm(), *RIVAL))) == {}
