@@ -25,6 +25,12 @@ class BudgetTree:
     """By namespace: the names of its budgets up to the root, sorted."""
     covers: dict[str, list[str]] = field(default_factory=dict)
     """By budget: its namespaces and those of the budgets below it."""
+    known: set[str] = field(default_factory=set)
+    """The namespaces that the log has told of."""
+
+    def may_limit(self, namespace: str) -> bool:
+        """Whether a budget is over the namespace, or may turn out to be: its labels are not known yet."""
+        return namespace in self.over or (bool(self.budgets) and namespace not in self.known)
 
 
 def plant(budgets: Iterable[GPUBudget], namespaces: Iterable[Namespace]) -> BudgetTree:
@@ -33,6 +39,7 @@ def plant(budgets: Iterable[GPUBudget], namespaces: Iterable[Namespace]) -> Budg
     ways = {name: _way_to_root(name, by_name) for name in sorted(by_name)}
     tree = BudgetTree(by_name, {name: fault for name, (_, fault) in ways.items() if fault})
     for namespace in sorted(namespaces, key=lambda one: one.metadata.name):
+        tree.known.add(namespace.metadata.name)
         selected = [n for n, b in by_name.items() if selects(b.spec.namespace_selector, namespace)]
         above = sorted({name for one in selected for name in ways[one][0]})
         if above:
@@ -57,6 +64,8 @@ def refusal(
 
     `held` are the units by namespace and class that are placed already.
     """
+    if tree.budgets and namespace not in tree.known:
+        return f"namespace {namespace} is not known yet, nor which GPUBudget is over it"
     for name in tree.over.get(namespace, ()):
         if name in tree.faults:
             return f"GPUBudget {name} is invalid ({tree.faults[name]}): it allows nothing new"

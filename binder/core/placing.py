@@ -145,7 +145,7 @@ def wish_of(claim_set: ClaimSet, scene: Scene, leaving: str = "") -> Wish | Obst
 def over_budget(claim_set: ClaimSet, scene: Scene) -> str:
     """Why a budget refuses the set's new units, or nothing (R27)."""
     namespace = claim_set.key.partition("/")[0]
-    if namespace not in scene.world.budgets.over:
+    if not scene.world.budgets.may_limit(namespace):
         return ""
     wanted = new_units(claim_set)
     held = {**scene.world.held_units, **scene.placed_units}
