@@ -69,7 +69,7 @@ def stage_of_each_node(
 
 def explain(wish: Wish, sites: Sites, room: Room, nodes: Mapping[tuple[str, str], Node]) -> Explanation:
     """From the stage that each node reached."""
-    count = len(sites.stops) + len(sites.free)
+    count = len(sites.stops) + len(sites.free) - (wish.excluded in sites.free)
     wanted = ", ".join(f"{units} of {resource}" for resource, units in sorted(wish.needs.items()))
     if not any(_is_large_enough(room, name, wish) for name in (*sites.free, *sites.stops)):
         text = f"no node offers {wanted}: {count} have some of it"
@@ -112,7 +112,9 @@ def _counted(
         if counts[Reason.OTHER_RESOURCES]:
             return counts, next(sites.with_at_least(units))
         return counts, sites.emptiest_with_less(units)
-    stops = {name: what_stops(wish, name, room, nodes["", name]) for name in sites.free}
+    stops = {
+        name: what_stops(wish, name, room, nodes["", name]) for name in sites.free if name != wish.excluded
+    }
     counts.update(stop for stop in stops.values() if stop is not None)
     held = {name: sum(units.values()) for name, units in wish.held.items()}
     for stage, sign in ((Reason.OTHER_RESOURCES, 1), (Reason.NO_ROOM, -1)):

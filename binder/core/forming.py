@@ -7,7 +7,7 @@ claim per resource. A gated set that cannot be formed has a reason instead of me
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from binder.core.claims import claim_ref, is_template_claim, orders_named_by
@@ -21,6 +21,7 @@ from model.claims import GPUClaim, GPUClass
 from model.decisions import ObjectRef, VmRef
 from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.names import ANNOTATION_CLASS
+from model.pods import Pod
 from model.reasons import Reason
 
 _MAX_NAME = 253
@@ -67,6 +68,16 @@ def order_set(key: Key, world: Relations) -> ClaimSet | None:
 def order_set_key(key: Key) -> str:
     """Unlike that of a VM of the same name: the two are two sets."""
     return f"{key[0]}/{key[1]} (order)"
+
+
+def shape_of(classes: tuple[GPUClass, ...], needs: Mapping[str, int], pod: Pod | None) -> Shape:
+    """What is wanted of a node: by the classes, and by the launcher as it was before our pin."""
+    if pod is None:
+        return Shape(Constraints(classes), needs)
+    request = effective_request(pod)
+    other = {PODS: 1} | {r: n for r, n in sorted(request.items()) if r not in needs and n > 0}
+    selector = tuple(sorted(pod.spec.node_selector.items()))
+    return Shape(Constraints(classes, selector, affinity_before_pin(pod)), needs, other)
 
 
 def template_claim_name(vmi: VirtualMachineInstance, class_name: str) -> str:
@@ -122,18 +133,10 @@ def _run_strategy(vm: VirtualMachine | None) -> str:
 
 
 def _measured(whole: ClaimSet, world: Relations) -> ClaimSet:
-    needs = units_of(whole.members)
     classes = {member.gpu_class.metadata.name: member.gpu_class for member in whole.members}
-    constraints = Constraints(tuple(one for _, one in sorted(classes.items())))
-    other: dict[str, int] = {}
-    if whole.launcher is not None:
-        pod = whole.launcher.pod
-        request = effective_request(pod)
-        other = {PODS: 1} | {r: n for r, n in sorted(request.items()) if r not in needs and n > 0}
-        selector = tuple(sorted(pod.spec.node_selector.items()))
-        constraints = replace(constraints, selector=selector, affinity=affinity_before_pin(pod))
+    pod = whole.launcher.pod if whole.launcher else None
     nodes = tuple(sorted({member.node for member in whole.members if member.node}))
-    shape = Shape(constraints, needs, other)
+    shape = shape_of(tuple(one for _, one in sorted(classes.items())), units_of(whole.members), pod)
     return replace(whole, shape=world.shapes.setdefault(shape, shape), nodes=nodes)
 
 

@@ -44,14 +44,12 @@ class Launcher:
 
 def is_launcher_of(pod: Pod, vmi: VirtualMachineInstance) -> bool:
     """R28. The target of a migration is none until the VMI runs there."""
-    labels = pod.metadata.labels
-    return (
-        pod.metadata.uid in vmi.status.active_pods
-        and pod.metadata.namespace == vmi.metadata.namespace
-        and controller_uid(pod.metadata, VMI_KIND) == vmi.metadata.uid
-        and labels.get(LABEL_CREATED_BY) == vmi.metadata.uid
-        and (LABEL_MIGRATION_JOB not in labels or _has_arrived(pod, vmi))
-    )
+    return _is_listed(pod, vmi) and (not _is_for_migration(pod) or _has_arrived(pod, vmi))
+
+
+def is_target_of(pod: Pod, vmi: VirtualMachineInstance) -> bool:
+    """Whether it is the target of a migration that the VMI has not arrived at."""
+    return _is_listed(pod, vmi) and _is_for_migration(pod) and not _has_arrived(pod, vmi)
 
 
 NO_REFUSALS = ("", "DeadlineExceeded", "Terminated", "Preempting")
@@ -89,6 +87,19 @@ def has_run(vmi: VirtualMachineInstance) -> bool:
     return vmi.status.phase == "Running" or any(
         moment.phase == "Running" for moment in vmi.status.phase_transition_timestamps
     )
+
+
+def _is_listed(pod: Pod, vmi: VirtualMachineInstance) -> bool:
+    return (
+        pod.metadata.uid in vmi.status.active_pods
+        and pod.metadata.namespace == vmi.metadata.namespace
+        and controller_uid(pod.metadata, VMI_KIND) == vmi.metadata.uid
+        and pod.metadata.labels.get(LABEL_CREATED_BY) == vmi.metadata.uid
+    )
+
+
+def _is_for_migration(pod: Pod) -> bool:
+    return LABEL_MIGRATION_JOB in pod.metadata.labels
 
 
 def _has_arrived(pod: Pod, vmi: VirtualMachineInstance) -> bool:

@@ -19,7 +19,7 @@ from model.reasons import Reason
 def place_gated(scene: Scene) -> None:
     """Step 3: in queue order (R11); one that does not fit stops nobody behind it."""
     gated = scene.world.queues[Queue.GATED].values()
-    for claim_set in sorted(gated, key=_queue_place):
+    for claim_set in sorted(gated, key=queue_place):
         place_or_wait(claim_set, scene)
 
 
@@ -167,7 +167,8 @@ def _take_over(claim_set: ClaimSet, launcher: Launcher, node: str, scene: Scene)
     put(claim_set, node, scene)
 
 
-def _queue_place(claim_set: ClaimSet) -> tuple[int, str, str]:
+def queue_place(claim_set: ClaimSet) -> tuple[int, str, str]:
+    """R11: priority, then creation, then namespace and name."""
     assert claim_set.launcher is not None
     pod = claim_set.launcher.pod
     return (-pod.spec.priority, pod.metadata.creation_timestamp, claim_set.key)

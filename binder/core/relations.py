@@ -19,6 +19,7 @@ from binder.core.launchers import (
     controller_uid,
     is_launcher_of,
     is_suspect,
+    is_target_of,
     pinned_node,
     vm_of,
 )
@@ -65,6 +66,8 @@ class Relations:
     """By the VMI's uid, then the pod's."""
     suspects: dict[str, Launcher] = field(default_factory=dict)
     """Launchers that may have been refused, by the pod's uid (R13)."""
+    targets: dict[str, Launcher] = field(default_factory=dict)
+    """Pods that a VMI is to migrate to, by uid; they count as raw pods until it has arrived."""
     pods_on: dict[str, dict[Key, Pod]] = field(default_factory=dict)
     """Pods by the node that they take room on: an ungated launcher already takes it on its pin."""
     claims_on: dict[str, dict[Key, GPUClaim]] = field(default_factory=dict)
@@ -251,8 +254,11 @@ class Relations:
             _tie(self.launchers_of, vmi.metadata.uid, pod.metadata.uid, launcher)
             if is_suspect(pod):
                 self.suspects[pod.metadata.uid] = launcher
+        is_target = vmi is not None and not is_launcher and is_target_of(pod, vmi)
+        if vmi is not None and is_target:
+            self.targets[pod.metadata.uid] = Launcher(pod, vmi)
         node = pod.spec.node_name
-        if not node and is_launcher and not pod.spec.scheduling_gates:
+        if not node and (is_launcher or is_target) and not pod.spec.scheduling_gates:
             node = pinned_node(pod)
         if node and not pod.is_terminal:
             self._place[key] = node
@@ -262,6 +268,7 @@ class Relations:
     def _unplace(self, key: Key, pod: Pod) -> None:
         launcher = self.launchers.pop(pod.metadata.uid, None)
         self.suspects.pop(pod.metadata.uid, None)
+        self.targets.pop(pod.metadata.uid, None)
         if launcher is not None:
             _tie(self.launchers_of, launcher.vmi.metadata.uid, pod.metadata.uid, None)
         node = self._place.pop(key, "")

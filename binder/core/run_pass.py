@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from binder.core.explanation import as_obstacle, explain
 from binder.core.lifecycle import keep_claims, keep_classes, open_gates, release_ended
+from binder.core.migrating import place_targets
 from binder.core.moving import move_sets
 from binder.core.placement import Wish
 from binder.core.placing import place_gated, place_orders, rebind_lost
@@ -93,8 +94,9 @@ def _decide(scene: Scene) -> None:
     # (2) the set invariant restored
     hold_for_restarts(scene)
     settle_sets(scene)
-    # (3) gated launchers
+    # (3) gated launchers, and the targets of migrations
     place_gated(scene)
+    place_targets(scene)
     # (4) moves
     move_sets(scene)
     # (5) Lost sets

@@ -24,7 +24,7 @@ from model.reasons import Reason
 def placement(claim_set: ClaimSet, node: str, now_ms: int) -> list[Decision]:
     """R10: the claims are written Bound, then a gated launcher is pinned, tolerates and is ungated."""
     bindings = [_binding(claim_set, member, node, now_ms) for member in claim_set.members]
-    pins = [_pin(claim_set, claim_set.launcher, node)] if claim_set.launcher and _is_gated(claim_set) else []
+    pins = [pin(claim_set, claim_set.launcher, node)] if claim_set.launcher and _is_gated(claim_set) else []
     return [*creations(claim_set), *(binding for binding in bindings if binding), *pins]
 
 
@@ -121,8 +121,9 @@ def _binding(claim_set: ClaimSet, member: Member, node: str, now_ms: int) -> Bin
     return BindClaim(claim_set.key, member.ref, node, claim_set.vm, rfc3339(now_ms), generation)
 
 
-def _pin(claim_set: ClaimSet, launcher: Launcher, node: str) -> PinLauncher:
-    wanted = dict.fromkeys(t for member in claim_set.members for t in member.gpu_class.spec.tolerations)
+def pin(claim_set: ClaimSet, launcher: Launcher, node: str) -> PinLauncher:
+    """Tie the launcher to the node, with the tolerations of its classes (R10)."""
+    wanted = dict.fromkeys(t for one in claim_set.shape.constraints.classes for t in one.spec.tolerations)
     missing = tuple(t for t in wanted if t not in launcher.pod.spec.tolerations)
     return PinLauncher(claim_set.key, pod_ref(launcher), node, spec_digest(launcher.pod.spec), missing)
 
