@@ -1,0 +1,215 @@
+"""Finalizers, what has ended, and the feature switched off (R30, R32, R33)."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.claims import GPUClaim, GPUClass
+from model.decisions import DeleteClaim, DeletePod, Keep, Kept, LetGo, UngateLauncher
+from model.meta import Lean
+from model.names import FINALIZER
+from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on
+from tests.builders import (
+    AT,
+    gpu_class,
+    launcher,
+    node,
+    order,
+    pinned_launcher,
+    running_vm,
+    started_vm,
+    state,
+    template_claim,
+    vm,
+    vmi,
+)
+
+
+def bare(claim: GPUClaim) -> GPUClaim:
+    """Without our finalizer."""
+    return claim.model_copy(update={"metadata": claim.metadata.model_copy(update={"finalizers": ()})})
+
+
+def going(one: GPUClass) -> GPUClass:
+    """Being deleted."""
+    meta = one.metadata.model_copy(update={"deletion_timestamp": AT})
+    return one.model_copy(update={"metadata": meta})
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_claims_get_the_finalizer_whoever_made_them(is_enabled: bool) -> None:
+    """R30: also with the feature switched off."""
+    result = decide(state(gpu_class(), node(units=0)), bare(order("o")), is_enabled=is_enabled)
+    keep = result.decisions[0]
+    assert isinstance(keep, Keep)
+    assert (keep.kind, keep.ref.uid) == (Kept.CLAIM, "claim-o")
+
+
+def test_claim_that_is_being_deleted_gets_no_finalizer() -> None:
+    """R30: the API server would refuse it."""
+    assert decide(state(gpu_class()), bare(order("o", deleting=True))).decisions == ()
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown"])
+def test_claim_in_use_stays_until_its_launcher_has_ended(phase: str, is_enabled: bool) -> None:
+    """R30: orders and template claims."""
+    for claim, claims_named in (
+        (template_claim(node="gpu-1", deleting=True), ""),
+        (order("o", node="gpu-1", vm_uid="vm-vm1", deleting=True), "o"),
+    ):
+        run = vmi(phase="Running", claims=claims_named)
+        alive = (vm(claims=claims_named), run, pinned_launcher(node="gpu-1", phase=phase))
+        result = decide(state(node(), gpu_class(), *alive), claim, is_enabled=is_enabled)
+        assert LetGo not in kinds_of(result)
+        ended = (*alive[:2], pinned_launcher(node="gpu-1", phase="Succeeded"))
+        result = decide(state(node(), gpu_class(), *ended), claim, is_enabled=is_enabled)
+        assert LetGo in kinds_of(result)
+
+
+def test_claim_of_a_terminating_launcher_stays() -> None:
+    """R30: deletion is not the end of the pod."""
+    dying = (vm(), vmi(deleting=True), pinned_launcher(node="gpu-1", phase="Running", deleting=True))
+    result = decide(state(node(), gpu_class(), *dying), template_claim(node="gpu-1", deleting=True))
+    assert result.decisions == ()
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [(), (vm(),), (vm(), vmi(pods=[])), (vm(), vmi(), launcher("evil", vmi_uid="vmi-vm1", uid="forged"))],
+    ids=["nothing", "VM alone", "no launcher", "forged launcher"],
+)
+def test_claim_that_nothing_runs_with_goes_at_once(objects: tuple[Lean, ...]) -> None:
+    """R28, R30: a forged pod holds up no deletion."""
+    live = order("o", node="gpu-1", vm_uid="vm-vm1", deleting=True)
+    (let_go,) = decide(state(node(), gpu_class(), *objects), live).decisions
+    assert isinstance(let_go, LetGo)
+    assert let_go.ref.resource_version == "7"
+
+
+def test_claim_in_another_namespace_is_not_kept_by_a_launcher_here() -> None:
+    """R30: a status is written by us alone, but it names only a uid."""
+    live = order("o", namespace="other", node="gpu-1", vm_uid="vm-vm1", deleting=True)
+    assert LetGo in kinds_of(
+        decide(state(node(), gpu_class(), *running_vm()), live, template_claim(node="gpu-1"))
+    )
+
+
+def test_order_that_is_going_away_serves_no_new_vm() -> None:
+    """R30: it is on its way out."""
+    objects = (vm(claims="o"), vmi(claims="o"), launcher())
+    assert placed_on(decide(state(node(), gpu_class(), *objects), order("o", deleting=True))) == {}
+
+
+def test_order_that_is_going_away_gets_no_node() -> None:
+    """R30."""
+    assert bound_to(decide(state(node(), gpu_class()), order("o", deleting=True))) == {}
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_class_stays_while_a_claim_names_it_whatever_its_phase(is_enabled: bool) -> None:
+    """R30: Pending, Bound, Lost, or going away; then it goes."""
+    for claim in (order("o"), order("o", node="gpu-1"), order("o", phase="Lost"), order("o", deleting=True)):
+        result = decide(state(going(gpu_class())), claim, is_enabled=is_enabled)
+        assert Kept.CLASS not in {one.kind for one in result.decisions if isinstance(one, LetGo)}
+    (let_go,) = decide(state(going(gpu_class())), is_enabled=is_enabled).decisions
+    assert isinstance(let_go, LetGo)
+    assert let_go.kind is Kept.CLASS
+
+
+def test_deletion_of_a_namespace_with_everything_in_it_ends() -> None:
+    """R30: VMs, VMIs, launchers and claims go in whatever order; the claims go with the last launcher."""
+    live = [template_claim(node="gpu-1", deleting=True), order("o", node="gpu-1", deleting=True)]
+    dying = [
+        (vm(), vmi(deleting=True), pinned_launcher(node="gpu-1", phase="Running", deleting=True)),
+        (vmi(deleting=True), pinned_launcher(node="gpu-1", phase="Failed", deleting=True)),
+        (vmi(deleting=True),),
+        (),
+    ]
+    let_go = [kinds_of(decide(state(node(), gpu_class(), *there), *live)).count(LetGo) for there in dying]
+    assert let_go == [1, 2, 2, 2]
+
+
+def test_finalizer_of_a_claim_whose_class_never_was_comes_off() -> None:
+    """R30: a class that does not exist hangs no deletion."""
+    result = decide(state(node()), order("o", class_name="never", deleting=True))
+    assert kinds_of(result) == [LetGo]
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_template_claims_of_a_vmi_that_stays_when_it_has_ended_are_given_back(phase: str) -> None:
+    """A VMI under Manual or Once stays as it ended; a stopped VM keeps no units."""
+    ended = (vm(strategy="Manual"), vmi(phase=phase))
+    there = state(node(), gpu_class(), *ended)
+    assert kinds_of(decide(there, template_claim(node="gpu-1"))) == [DeleteClaim]
+    assert (
+        decide(there, template_claim(node="gpu-1", deleting=True)).decisions[0]
+        == decide(state(node(), gpu_class()), template_claim(node="gpu-1", deleting=True)).decisions[0]
+    )
+
+
+def test_template_claim_on_its_way_out_is_neither_placed_nor_moved() -> None:
+    """A VMI that failed while its claim was Pending or Lost: nothing is placed for it."""
+    ended = (vm(strategy="Manual"), vmi(phase="Failed"))
+    for status in ({}, {"phase": "Lost", "lostFrom": "x"}):
+        claim = template_claim(**status)  # type: ignore[arg-type]
+        assert kinds_of(decide(state(node(), gpu_class(), *ended), claim)) == [DeleteClaim]
+
+
+def test_orders_of_a_vmi_that_has_ended_are_kept() -> None:
+    """An order outlives VMs."""
+    ended = (vm(strategy="Manual", claims="o"), vmi(phase="Failed", claims="o"))
+    assert (
+        decide(state(node(), gpu_class(), *ended), order("o", node="gpu-1", vm_uid="vm-vm1")).decisions == ()
+    )
+
+
+def test_switched_off_gates_go_without_a_pin_and_nothing_else_happens() -> None:
+    """R30: nothing is placed, moved or lost, and no launcher is deleted."""
+    refused = pinned_launcher("bad", node="gpu-1", status={"phase": "Failed", "reason": "OutOfcpu"})
+    there = (node(), gpu_class(), *started_vm("vm1"), vm("bad"), vmi("bad"), refused)
+    live = (order("new"), order("moving", node="gone"), order("lost", phase="Lost"))
+    result = decide(state(*there), *live, is_enabled=False)
+    (ungate,) = result.decisions
+    assert isinstance(ungate, UngateLauncher)
+    assert (ungate.pod.uid, ungate.pod.resource_version) == ("pod-vm1", "5")
+    assert result.waiting == ()
+
+
+def test_switched_off_a_foreign_pod_with_our_gate_is_left_alone() -> None:
+    """R28, R30: it is no launcher; who made it takes the gate off."""
+    forged = launcher("evil", vmi_uid="vmi-vm1")
+    assert decide(state(node(), gpu_class(), vm(), vmi(), forged), is_enabled=False).decisions == ()
+
+
+def test_switched_on_again_what_runs_without_claims_counts_as_raw_and_its_order_joins_it() -> None:
+    """R19, R26, R30."""
+    there = (node("gpu-1", 2), gpu_class(), *running_vm(claims="o"))
+    assert bound_to(decide(state(*there), order("o"))) == {"o": "gpu-1"}
+    assert placed_on(decide(state(*there, *started_vm("x", 2)))) == {}
+
+
+def test_orders_are_served_before_kubevirt_arrives() -> None:
+    """R32: its kinds are told absent, which is an answer."""
+    assert bound_to(decide(state(node(), gpu_class()), order("o"))) == {"o": "gpu-1"}
+
+
+def test_pass_that_may_not_decide_learns_nothing_and_forgets_nothing() -> None:
+    """R33: graces go on when the watchers are back."""
+    binder = Binder()
+    failing = state(node("gpu-1", ready="False"), node("gpu-2"), gpu_class())
+    held = order("o", node="gpu-1")
+    binder.passes(failing, held)
+    failing.complete.discard("Pod")
+    blocked = binder.passes(failing, held, after_s=150)
+    assert (blocked.decisions, blocked.lessons) == ((), ())
+    assert blocked.blocked == "waiting for the first complete list of Pod"
+    failing.complete.add("Pod")
+    assert bound_to(binder.passes(failing, held, after_s=150)) == {"o": "gpu-2"}
+
+
+def test_launcher_is_not_deleted_when_its_class_is_gone_by_force() -> None:
+    """R21: VMIs and launchers are deleted for no other reasons."""
+    there = state(node(), *running_vm())
+    assert {DeletePod}.isdisjoint(kinds_of(decide(there, template_claim(node="gpu-1"))))
+    assert FINALIZER in gpu_class().metadata.finalizers
