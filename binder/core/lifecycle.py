@@ -53,6 +53,10 @@ def open_gates(scene: Scene) -> None:
     for _, claim_set in sorted(scene.world.queues[Queue.GATED].items()):
         if claim_set.launcher is not None:
             scene.decisions.append(UngateLauncher(claim_set.key, pod_ref(claim_set.launcher)))
+    for _, target in sorted(scene.world.relations.targets.items()):
+        if target.is_placeable:
+            meta = target.pod.metadata
+            scene.decisions.append(UngateLauncher(f"{meta.namespace}/{meta.name}", pod_ref(target)))
 
 
 def _is_in_use(claim: GPUClaim, scene: Scene) -> bool:

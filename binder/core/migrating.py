@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from binder.core.forming import shape_of
-from binder.core.launchers import Launcher
+from binder.core.launchers import Launcher, vm_of
 from binder.core.placement import Wish
 from binder.core.placing import choose, queue_place
 from binder.core.relations import Relations
@@ -20,13 +20,27 @@ from binder.core.sets import ClaimSet, Obstacle, Stage
 from binder.core.volumes import volume_reach
 from binder.core.writing import pin
 from model.claims import GPUClass
+from projections.folds import targets
+from projections.folds.memory import Lesson
+
+
+def hold_for_targets(scene: Scene) -> None:
+    """What a target was given is taken, also while the log does not show its pin yet (R3)."""
+    links = scene.world.relations
+    for uid, node in sorted(scene.memory.targets.items()):
+        target = links.targets.get(uid)
+        if target is None or not target.is_placeable:
+            scene.lessons.append(Lesson(targets.NAME, uid, None))
+            continue
+        for resource, units in _guest(target, links).needs.items():
+            scene.world.room.take(node, resource, units)
 
 
 def place_targets(scene: Scene) -> None:
     """Each gated target, in the order of R11, onto a node that takes the VMI beside what is there."""
     links = scene.world.relations
-    targets = [one for _, one in sorted(links.targets.items()) if one.is_placeable]
-    for claim_set in sorted((_guest(one, links) for one in targets), key=queue_place):
+    waiting = [one for _, one in sorted(links.targets.items()) if one.is_placeable]
+    for claim_set in sorted((_guest(one, links) for one in waiting), key=queue_place):
         _place(claim_set, scene)
 
 
@@ -36,14 +50,21 @@ def _place(guest: ClaimSet, scene: Scene) -> None:
     if isinstance(reach, Obstacle):
         scene.stuck.append(Stuck(guest, reach))
         return
-    home = guest.launcher.vmi.status.node_name
-    wish = Wish(guest.needs, guest.shape.other, reach=reach, excluded=home)
+    uid, home = guest.launcher.pod.metadata.uid, guest.launcher.vmi.status.node_name
+    given = scene.memory.targets.get(uid, "")
+    refused = scene.refused.get(vm_of(guest.launcher.vmi, scene.world.relations.vms).uid, frozenset())
+    held = {given: dict(guest.needs)} if given else {}
+    wish = Wish(guest.needs, guest.shape.other, held, reach, refused, home)
     node = choose(guest, wish, scene)
     if node is None:
         scene.stuck.append(Stuck(guest, wish))
         return
+    for resource, units in guest.needs.items():
+        scene.world.room.take(given, resource, -units)
     for resource, amount in {**guest.shape.other, **guest.needs}.items():
         scene.world.room.take(node, resource, amount)
+    if node != given:
+        scene.lessons.append(Lesson(targets.NAME, uid, node))
     scene.decisions.append(pin(guest, guest.launcher, node))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from binder.core.explanation import as_obstacle, explain
 from binder.core.lifecycle import keep_claims, keep_classes, open_gates, release_ended
-from binder.core.migrating import place_targets
+from binder.core.migrating import hold_for_targets, place_targets
 from binder.core.moving import move_sets
 from binder.core.placement import Wish
 from binder.core.placing import place_gated, place_orders, rebind_lost
@@ -93,6 +93,7 @@ def _decide(scene: Scene) -> None:
     notice_refusals(scene)
     # (2) the set invariant restored
     hold_for_restarts(scene)
+    hold_for_targets(scene)
     settle_sets(scene)
     # (3) gated launchers, and the targets of migrations
     place_gated(scene)

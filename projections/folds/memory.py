@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from projections.folds import deletions, rejections, troubles, vm_history
+from projections.folds import deletions, rejections, targets, troubles, vm_history
 from projections.folds.rejections import Rejection
 from projections.folds.vm_history import Run
 
@@ -25,7 +25,7 @@ class Lesson:
 
     projection: str
     field: str
-    value: Mapping[str, Rejection] | Run | int | None
+    value: Mapping[str, Rejection] | Run | int | str | None
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class Memory:
     runs: dict[str, Run] = field(default_factory=dict)
     troubles: dict[str, int] = field(default_factory=dict)
     deletions: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, str] = field(default_factory=dict)
     ended: dict[str, Run] = field(default_factory=dict)
     """Those of the runs that have ended."""
     told: set[str] = field(default_factory=set)
@@ -80,6 +81,7 @@ class Memory:
             vm_history.NAME: self.runs,
             troubles.NAME: self.troubles,
             deletions.NAME: self.deletions,
+            targets.NAME: self.targets,
         }
 
 
@@ -88,6 +90,7 @@ _CODECS: dict[str, TypeAdapter[Any]] = {
     vm_history.NAME: TypeAdapter(Run),
     troubles.NAME: TypeAdapter(int),
     deletions.NAME: TypeAdapter(int),
+    targets.NAME: TypeAdapter(str),
 }
 PROJECTIONS = tuple(_CODECS)
 """The names of the inline projections."""

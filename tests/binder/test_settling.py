@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from model.claims import GPUClaim
-from model.decisions import BindClaim, CreateClaim, DeleteClaim, LoseClaim, PinLauncher
+from model.decisions import BindClaim, CreateClaim, DeleteClaim, LoseClaim, PinLauncher, UngateLauncher
 from model.meta import Lean
 from model.reasons import Reason
 from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on, reason_of
@@ -215,6 +215,45 @@ def test_refused_target_is_not_held_against_its_node_and_is_not_ours_to_delete()
     assert (
         decide(state(node("a"), node("b"), gpu_class(), *objects), template_claim(node="a")).decisions == ()
     )
+
+
+def test_unit_of_a_target_is_not_sold_again_before_the_log_shows_its_pin() -> None:
+    """R3: nor after a crash; no claim says that it is taken, so memory does."""
+    held = template_claim(node="a")
+    gated = launcher(uid=TARGET, pod="target", labels=MIGRATION)
+    there = (node("a", 1), node("b", 1), gpu_class(), *migrating("a", target=None), gated)
+    binder = Binder()
+    assert placed_on(binder.passes(state(*there), held)) == {"default/vm1": "b"}
+    rival = tuple(started_vm("x", priority=9, created="2020-01-01T00:00:00Z"))
+    again = binder.passes(state(*there, *rival), held)
+    assert placed_on(again) == {"default/vm1": "b"}
+    assert binder.memory.targets == {TARGET: "b"}
+    shown = migrating("a")
+    pinned = pinned_launcher(pin="b", uid=TARGET, pod="target", labels=MIGRATION)
+    here = (node("a", 1), node("b", 1), gpu_class(), *shown[:3], pinned)
+    assert placed_on(binder.passes(state(*here, *rival), held)) == {}
+    assert binder.memory.targets == {}
+    ended = (node("a", 1), node("b", 1), gpu_class(), *migrating("a", target=None))
+    assert placed_on(binder.passes(state(*ended, *rival), held)) == {"default/x": "b"}
+
+
+def test_target_that_ends_before_its_pin_is_seen_gives_its_unit_back() -> None:
+    """R3: what is remembered of it goes with it."""
+    held = template_claim(node="a")
+    gated = launcher(uid=TARGET, pod="target", labels=MIGRATION)
+    there = (node("a", 1), node("b", 1), gpu_class(), *migrating("a", target=None))
+    binder = Binder()
+    binder.passes(state(*there, gated), held)
+    assert placed_on(binder.passes(state(*there, *started_vm("x")), held)) == {"default/x": "b"}
+    assert binder.memory.targets == {}
+
+
+def test_switched_off_the_gate_of_a_target_goes_too() -> None:
+    """R30."""
+    gated = launcher(uid=TARGET, pod="target", labels=MIGRATION)
+    there = (node("a", 1), node("b", 1), gpu_class(), *migrating("a", target=None), gated)
+    result = decide(state(*there), template_claim(node="a"), is_enabled=False)
+    assert kinds_of(result) == [UngateLauncher]
 
 
 def test_temporary_launcher_of_a_waiting_volume_is_pinned_like_the_real_one() -> None:
