@@ -7,13 +7,13 @@ is carried out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from binder.core.explanation import as_obstacle, explain
+from binder.core.explanation import Explanation, explain
 from binder.core.lifecycle import keep_claims, keep_classes, open_gates, release_ended
 from binder.core.migrating import hold_for_targets, place_targets
 from binder.core.moving import move_sets
-from binder.core.placement import Wish
 from binder.core.placing import place_gated, place_orders, rebind_lost
 from binder.core.policy import Policy
 from binder.core.refusals import notice_refusals, recall_rejections
@@ -42,6 +42,10 @@ class Waiting:
     reason: Reason
     message: str
     vmi_uid: str = ""
+    stops: Mapping[Reason, int] = field(default_factory=dict)
+    """How many nodes each stage of R8 stopped; see `explanation.REMEDIES` for what would help."""
+    nearest: str = ""
+    """The node that came nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,29 +123,32 @@ def why_blocked(state: ClusterState, policy: Policy, now_ms: int) -> str:
 
 def _tell_waiting(scene: Scene) -> tuple[Waiting, ...]:
     """R12: each waiting set's reason, on its claims and to its tenant."""
-    reasons: dict[Shape, Obstacle] = {}
+    known: dict[Shape, Explanation] = {}
     waiting, refreshed = [], 0
     for one in scene.stuck:
-        obstacle = one.wish if isinstance(one.wish, Obstacle) else _explained(one, one.wish, scene, reasons)
-        is_news = marked_reason(one.claim_set) != obstacle.reason
-        told = marks(one.claim_set, obstacle, scene.now_ms) if is_news or refreshed < MAX_REFRESHED else []
+        claim_set = one.claim_set
+        why = _why(one, scene, known)
+        obstacle = Obstacle(why.reason, why.message)
+        is_news = marked_reason(claim_set) != why.reason
+        told = marks(claim_set, obstacle, scene.now_ms) if is_news or refreshed < MAX_REFRESHED else []
         refreshed += 0 if is_news else len(told)
         scene.decisions += told
-        scene.tell(one.claim_set, obstacle.reason, obstacle.message)
-        vmi = one.claim_set.vmi
-        uid = vmi.metadata.uid if vmi is not None else ""
-        waiting.append(Waiting(one.claim_set.key, obstacle.reason, obstacle.message, uid))
+        scene.tell(claim_set, why.reason, why.message)
+        uid = claim_set.vmi.metadata.uid if claim_set.vmi is not None else ""
+        waiting.append(Waiting(claim_set.key, why.reason, why.message, uid, why.stops, why.nearest))
     return tuple(waiting)
 
 
-def _explained(one: Stuck, wish: Wish, scene: Scene, known: dict[Shape, Obstacle]) -> Obstacle:
+def _why(one: Stuck, scene: Scene, known: dict[Shape, Explanation]) -> Explanation:
     """Sets that want the same of the same nodes wait for the same reason."""
-    claim_set, world = one.claim_set, scene.world
+    wish, claim_set, world = one.wish, one.claim_set, scene.world
+    if isinstance(wish, Obstacle):
+        return Explanation(wish.reason, wish.message)
     if not wish.needs:
-        return Obstacle(Reason.CLASS_NOT_FOUND, "no claim of it has a class")
+        return Explanation(Reason.CLASS_NOT_FOUND, "no claim of it has a class")
     if wish.is_plain and claim_set.shape in known:
         return known[claim_set.shape]
-    found = as_obstacle(explain(wish, world.sites_for(claim_set), world.room, world.state.of(Node)))
+    found = explain(wish, world.sites_for(claim_set), world.room, world.state.of(Node))
     if wish.is_plain:
         known[claim_set.shape] = found
     return found
