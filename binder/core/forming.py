@@ -232,7 +232,11 @@ def _class_for(resource: str, vmi: VirtualMachineInstance, world: Relations) -> 
     wanted = vmi.metadata.annotations.get(ANNOTATION_CLASS, "")
     if wanted and wanted not in world.classes:
         return _class_not_found(wanted)
-    selling = world.sold[resource]
+    selling = [c for c in world.sold[resource] if c.metadata.deletion_timestamp is None]
+    if not selling or (wanted in world.classes and _is_going(world.classes[wanted], resource)):
+        name = wanted or ", ".join(c.metadata.name for c in world.sold[resource])
+        text = f"GPUClass {name} is going away: it serves what it has, and nothing new"
+        return Obstacle(Reason.CLASS_NOT_FOUND, text)
     for_vmi = [c for c in selling if c.metadata.name == wanted]
     default = [c for c in selling if c.spec.default]
     for choice in (for_vmi, selling, default):
@@ -242,6 +246,11 @@ def _class_for(resource: str, vmi: VirtualMachineInstance, world: Relations) -> 
     names += f" and {len(selling) - _MAX_NAMED} more" if len(selling) > _MAX_NAMED else ""
     text = f"classes {names} all sell {resource} and not exactly one is the default: set {ANNOTATION_CLASS}"
     return Obstacle(Reason.CLASS_AMBIGUOUS, text)
+
+
+def _is_going(gpu_class: GPUClass, resource: str) -> bool:
+    """Whether it sells the resource and is being deleted (R30): new claims would keep it for ever."""
+    return gpu_class.spec.resource_name == resource and gpu_class.metadata.deletion_timestamp is not None
 
 
 def _class_not_found(name: str) -> Obstacle:

@@ -383,7 +383,9 @@ def _count(table: dict[str, int], name: str, amount: int) -> None:
 
 
 def _is_sale_changed(old: GPUClass | None, new: GPUClass | None) -> bool:
-    return old is None or new is None or old.spec != new.spec
+    if old is None or new is None or old.spec != new.spec:
+        return True
+    return old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
 
 
 def _set(table: dict[Any, Any], key: Any, value: Any) -> None:

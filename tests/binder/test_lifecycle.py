@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from binder.core.policy import Policy
+from binder.core.run_pass import run_pass
+from binder.core.world import look_at
 from model.claims import GPUClaim, GPUClass
-from model.decisions import DeleteClaim, DeletePod, Keep, Kept, LetGo, UngateLauncher
+from model.decisions import CreateClaim, DeleteClaim, DeletePod, Keep, Kept, LetGo, UngateLauncher, WarnVmi
 from model.meta import Lean
 from model.names import FINALIZER
-from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on
+from model.reasons import Reason
+from projections.folds.memory import Memory
+from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on, reason_of
 from tests.builders import (
     AT,
+    NOW_MS,
     gpu_class,
     launcher,
     node,
@@ -115,6 +121,36 @@ def test_class_stays_while_a_claim_names_it_whatever_its_phase(is_enabled: bool)
     (let_go,) = decide(state(going(gpu_class())), is_enabled=is_enabled).decisions
     assert isinstance(let_go, LetGo)
     assert let_go.kind is Kept.CLASS
+
+
+def test_class_that_is_going_away_sells_nothing_new_and_serves_what_it_has() -> None:
+    """R30: else each restart of a VM would keep it; its deletion always ends."""
+    there = (going(gpu_class()), node("gpu-1", 4))
+    keeper = order("keeper", node="gpu-1")
+    result = decide(state(*there, *started_vm("vm1")), keeper)
+    assert (kinds_of(result), reason_of(result)) == ([WarnVmi], Reason.CLASS_NOT_FOUND)
+    assert result.waiting[0].message == "GPUClass h100 is going away: it serves what it has, and nothing new"
+    assert placed_on(decide(state(*there, *started_vm("vm1")), template_claim(node="gpu-1"))) == {
+        "default/vm1": "gpu-1"
+    }
+    ordered = (vm(claims="keeper"), vmi(claims="keeper"), launcher())
+    assert placed_on(decide(state(*there, *ordered), keeper)) == {"default/vm1": "gpu-1"}
+    annotated = (vm(), vmi(gpu_class="h100"), launcher())
+    assert reason_of(decide(state(*there, gpu_class("other"), *annotated))) is Reason.CLASS_NOT_FOUND
+    unnamed = decide(state(*there, gpu_class("other"), *started_vm("vm1")))
+    assert [one.class_name for one in unnamed.decisions if isinstance(one, CreateClaim)] == ["other"]
+
+
+def test_world_that_is_kept_up_sees_that_a_class_is_going_away() -> None:
+    """R30, R4: a pass over the same world before and after."""
+    cluster = state(gpu_class(), node(), *started_vm("vm1"))
+    world = look_at(cluster, {})
+    assert placed_on(run_pass(world, Memory(), Policy(), NOW_MS)) == {"default/vm1": "gpu-1"}
+    shelf = cluster.shelves["GPUClass"]
+    shelf.models["", "h100"] = going(gpu_class())
+    shelf.touched["", "h100"] = None
+    world.update({})
+    assert placed_on(run_pass(world, Memory(), Policy(), NOW_MS)) == {}
 
 
 def test_deletion_of_a_namespace_with_everything_in_it_ends() -> None:
