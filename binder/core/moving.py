@@ -50,8 +50,9 @@ def move_sets(scene: Scene) -> None:
     if outage:
         scene.notices.append(outage)
         return
+    ending = {one.set for one in scene.decisions if isinstance(one, DeletePod)}
     for one in sorted(leaving, key=lambda one: _turn(one, scene)):
-        if one.claim_set.key not in scene.settled:
+        if one.claim_set.key not in scene.settled and one.claim_set.key not in ending:
             _leave(one, scene)
 
 

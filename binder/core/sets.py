@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from binder.core.claims import is_template_claim, user_uid
 from binder.core.launchers import Launcher
 from binder.core.state import Key
 from model.claims import GPUClaim, GPUClass, Phase
@@ -149,6 +150,13 @@ class ClaimSet:
     def is_whole(self) -> bool:
         """Whether every member is held, all on one node."""
         return len(self.nodes) == 1 and all(member.node for member in self.members)
+
+    @property
+    def is_unrecorded(self) -> bool:
+        """Whether a held order does not say that it serves this VM: it would not cover its launcher (R26)."""
+        user = self.vm.uid if self.vm else ""
+        held = [m.claim for m in self.members if m.claim is not None and m.node]
+        return any(user_uid(claim) != user and not is_template_claim(claim) for claim in held)
 
     @property
     def lost(self) -> tuple[Member, ...]:

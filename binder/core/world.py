@@ -55,7 +55,7 @@ class Queue(StrEnum):
 
     GATED = "gated"
     UNSETTLED = "unsettled"
-    """Partly Lost, on several nodes, or elsewhere than its launcher (R16, R17, R19)."""
+    """Partly Lost, on several nodes, elsewhere than its launcher or not known as its (R16, R17, R19)."""
     LOST = "lost"
     ENDED = "ended"
     """The VMI has ended and is still there, with its template claims."""
@@ -297,7 +297,8 @@ def _queues_of(one: ClaimSet) -> list[Queue]:
         return [Queue.GATED]
     found = []
     lost = one.lost
-    if len(one.nodes) > 1 or (lost and one.nodes) or (one.anchor and one.nodes not in ((), (one.anchor,))):
+    is_elsewhere = one.anchor and (one.nodes not in ((), (one.anchor,)) or one.is_unrecorded)
+    if len(one.nodes) > 1 or (lost and one.nodes) or is_elsewhere:
         found.append(Queue.UNSETTLED)
     if lost:
         found.append(Queue.LOST)

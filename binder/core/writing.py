@@ -118,7 +118,8 @@ def _binding(claim_set: ClaimSet, member: Member, node: str, now_ms: int) -> Bin
     if claim is not None and member.node == node and user_uid(claim) == user:
         return None
     generation = claim.metadata.generation if claim else 1
-    return BindClaim(claim_set.key, member.ref, node, claim_set.vm, rfc3339(now_ms), generation)
+    since = claim.status.bound_at if claim is not None and member.node == node else None
+    return BindClaim(claim_set.key, member.ref, node, claim_set.vm, since or rfc3339(now_ms), generation)
 
 
 def pin(claim_set: ClaimSet, launcher: Launcher, node: str) -> PinLauncher:

@@ -312,3 +312,13 @@ def test_nothing_is_moved_on_old_news() -> None:
     stale = cluster(gone=True)
     stale.heard_ms -= 61_000
     assert decide(stale, HELD).decisions == ()
+
+
+def test_launcher_that_is_stuck_on_a_failing_node_is_deleted_once() -> None:
+    """R13 (ii), R21: two reasons in one pass are one deletion."""
+    unschedulable = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    binder = Binder()
+    there = cluster(*starting_vm(status=unschedulable), ready="False")
+    binder.passes(there, template_claim(node="gpu-1"))
+    result = binder.passes(there, template_claim(node="gpu-1"), after_s=GRACE_S)
+    assert kinds_of(result) == [DeletePod]

@@ -297,6 +297,20 @@ def test_set_of_an_order_and_a_template_claim_moves_together() -> None:
     assert set(bound_to(decide(state(*there, *objects), *held)).items()) == {("vm1-t4-vmi-vm1", "a")}
 
 
+def test_order_that_a_running_vm_names_is_recorded_as_its_so_that_nothing_counts_twice() -> None:
+    """R18, R26: the VM was started while the feature was off; the order was held before, by nobody."""
+    since = "2026-11-01T00:00:00Z"
+    live = order("o", 2, node="a", boundAt=since)
+    there = (node("a", 2), gpu_class(), *running_vm(node="a", units=2, claims="o"))
+    (bind,) = decide(state(*there), live).decisions
+    assert isinstance(bind, BindClaim)
+    assert (bind.node, bind.vm and bind.vm.uid, bind.bound_at) == ("a", "vm-vm1", since)
+    recorded = order("o", 2, node="a", vm_uid="vm-vm1")
+    assert decide(state(*there), recorded).decisions == ()
+    wide = (node("a", 3), gpu_class(), *running_vm(node="a", units=2, claims="o"), *started_vm("x"))
+    assert placed_on(decide(state(*wide), live)) == {"default/x": "a"}
+
+
 def test_vmi_that_ended_next_to_held_members_is_cleared_before_its_orders_are_gathered() -> None:
     """R17: template claims on their way out take no part."""
     ended = (vm(claims="o"), vmi(phase="Failed", claims="o", pods=[]))
