@@ -54,7 +54,11 @@ def pods_in(objects: list[Lean]) -> list[Pod]:
 def test_eligible_nodes_are_those_of_the_case(case: str) -> None:
     """R8: allocatable, a consumer's volume, ORed terms of a volume, ended pods, overhead, exact names."""
     objects = objects_of(case)
-    local = {"metadata": {"name": "local-wffc"}, "volumeBindingMode": "WaitForFirstConsumer"}
+    local = {
+        "metadata": {"name": "local-wffc"},
+        "provisioner": "csi.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
     objects.append(StorageClass.model_validate(local))
     assert eligible(objects, resources_of(case)) == load(case, "expected.yaml")["eligibleNodes"]
 
