@@ -248,6 +248,8 @@ class Term:
             self.post.leader.epoch, intent_body(result, self.post.policy, self.position, now_ms), tables
         )
         self.memory.learn(result.lessons)
+        if not result.blocked:
+            self._world.learned_from()
         self._wake_at_ms = result.wake_at_ms
 
     async def _conclude(self, outcomes: tuple[Outcome, ...]) -> None:

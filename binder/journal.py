@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from binder.core.policy import Policy
-from binder.core.run_pass import PassResult
+from binder.core.run_pass import PassResult, Waiting
 from binder.effects.carry_out import Outcome
 from model.decisions import Decision
 from projections.folds.memory import Lesson
@@ -27,7 +27,7 @@ def intent_body(result: PassResult, policy: Policy, position: str, now_ms: int) 
         "policy": asdict(policy),
         "blocked": result.blocked,
         "decisions": [_decision(decision) for decision in result.decisions],
-        "waiting": [asdict(waiting) for waiting in result.waiting],
+        "waiting": [_waiting(waiting) for waiting in result.waiting],
         "notices": result.notices,
         "learned": [_lesson(lesson) for lesson in result.lessons],
     }
@@ -41,6 +41,10 @@ def outcome_body(outcomes: Iterable[Outcome]) -> bytes:
         {"do": type(o.decision).__name__, "set": o.decision.set, "error": o.error} for o in done if o.error
     ]
     return orjson.dumps({"v": VERSION, "done": len(done) - len(failed), "failed": failed})
+
+
+def _waiting(waiting: Waiting) -> dict[str, Any]:
+    return asdict(waiting) | {"stops": {str(stage): count for stage, count in waiting.stops.items()}}
 
 
 def _lesson(lesson: Lesson) -> dict[str, Any]:

@@ -27,7 +27,8 @@ def remember_runs(scene: Scene) -> None:
     """
     links = scene.world.relations
     changed = {set_id.key for set_id in scene.world.changed if not set_id.is_order}
-    changed.update(key for key in scene.memory.vms() if key not in links.vms and key not in links.vmis)
+    if scene.world.is_new:
+        changed.update(key for key in scene.memory.vms() if key not in links.vms and key not in links.vmis)
     for key in sorted(changed):
         _remember_vm(key, scene)
     for uid, run in sorted(scene.memory.ended.items()):

@@ -72,7 +72,6 @@ def run_pass(world: World, memory: Memory, policy: Policy, now_ms: int) -> PassR
         waiting = _tell_waiting(scene)
     scene.remember_troubles()
     scene.remember_told()
-    world.is_judged = True
     return PassResult(
         tuple(scene.decisions),
         waiting,

@@ -79,7 +79,7 @@ class World:
     gpu_nodes: set[str] = field(default_factory=set)
     """Nodes that offer what is sold, or hold claims."""
     fallen: tuple[Launcher, ...] = ()
-    """Launchers that a kubelet refused and that went, or whose VMI went, since the last update (R13)."""
+    """Launchers that a kubelet refused and that went, or whose VMI went, since `learned_from` (R13)."""
     budgets: BudgetTree = field(default_factory=BudgetTree)
     claimed: dict[str, int] = field(default_factory=dict)
     """How many claims name each class."""
@@ -90,9 +90,9 @@ class World:
     held_units: dict[str, dict[str, int]] = field(default_factory=dict)
     """Units of claims that are or were placed, by namespace and class (R27)."""
     changed: set[SetId] = field(default_factory=set)
-    """Sets that were formed anew since a pass last decided: it learns from them."""
-    is_judged: bool = False
-    """Whether a pass has decided since the last update; one that may not decide yet learns nothing."""
+    """Sets that were formed anew since `learned_from`: a pass learns from them."""
+    is_new: bool = True
+    """Whether all was built from nothing since then: what has gone before left no mark."""
     _known: dict[str, dict[Key, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class World:
 
     def update(self, claims: Mapping[Key, GPUClaim]) -> None:
         """Take in what has changed in the state, and the live claims as they are now."""
-        self.fallen = self._fallen()
+        self.fallen += self._fallen()
         changes = {model.__name__: self._take(model) for model in _KINDS}
         for kind in BY_KIND.keys() - changes.keys():
             self.state.shelves[kind].take_touched()
@@ -123,6 +123,10 @@ class World:
             self.budgets = plant(self.state.of(GPUBudget).values(), self.state.of(Namespace).values())
         self._measure_nodes()
         self._form_sets()
+
+    def learned_from(self) -> None:
+        """A pass that could decide has learned from what has changed, and its lessons are stored."""
+        self.changed, self.fallen, self.is_new = set(), (), False
 
     def node(self, name: str) -> Node | None:
         """The node of that name."""
@@ -147,6 +151,7 @@ class World:
 
     def _forget(self) -> None:
         """Begin from nothing: what is sold decides over everything else."""
+        self.is_new = True
         state = self.state
         self.relations = Relations(state.of(VirtualMachine), state.of(VirtualMachineInstance))
         self.room = Room()
@@ -262,8 +267,6 @@ class World:
         if len(self.relations.shapes) > MAX_SHAPES:
             self.relations.shapes.clear()  # sets that stand keep theirs
         dirty = self.relations.take_dirty_sets()
-        if self.is_judged:
-            self.changed, self.is_judged = set(), False
         self.changed |= dirty
         for set_id in sorted(dirty):
             form = order_set if set_id.is_order else vm_set
