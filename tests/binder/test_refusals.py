@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from binder.core.state import ClusterState
@@ -34,7 +36,7 @@ UNSCHEDULABLE = {
 }
 
 
-def refused_vm(node_name: str = "gpu-1", *, strategy: str = "Always", **status: object) -> tuple[Lean, ...]:
+def refused_vm(node_name: str = "gpu-1", *, strategy: str = "Always", **status: Any) -> tuple[Lean, ...]:
     """A VM whose pinned launcher the kubelet of that node has refused."""
     uid = f"pod-on-{node_name}"
     pod = pinned_launcher("vm1", node_name, node=node_name, status=REFUSED | status, uid=uid)
@@ -98,7 +100,7 @@ def test_pod_that_the_kubelet_rejected_is_deleted_and_its_node_remembered(reason
         ({"initContainerStatuses": [{"state": {"running": {"startedAt": "2026-12-01T05:00:00Z"}}}]}, "too"),
     ],
 )
-def test_pod_that_began_or_ended_otherwise_is_not_refused(status: dict[str, object], why: str) -> None:
+def test_pod_that_began_or_ended_otherwise_is_not_refused(status: dict[str, Any], why: str) -> None:
     """R13 (i)."""
     assert decide(two_nodes(*refused_vm(**status)), HELD).decisions == (), why
 
