@@ -112,7 +112,8 @@ class Reference:
             claims = [
                 c for c in self.cluster["GPUClaim"] if (namespace(c), name(c)) == (namespace(vmi), wanted)
             ]
-            if not claims or owner_uid(claims[0], "VirtualMachineInstance"):
+            is_order = claims and not owner_uid(claims[0], "VirtualMachineInstance")
+            if not is_order or claims[0]["metadata"].get("deletionTimestamp"):
                 raise Waits("ClaimNotFound")
             if user_of(claims[0], self.cluster) != uid(vm):
                 raise Waits("ClaimInUse")
@@ -149,7 +150,7 @@ class Reference:
         for choice in (
             [c for c in selling if name(c) == wish],
             selling,
-            [c for c in selling if c["spec"]["default"]],
+            [c for c in selling if c["spec"].get("default")],
         ):
             if len(choice) == 1:
                 return name(choice[0])
@@ -213,10 +214,12 @@ class Reference:
         ready = any((c["type"], c["status"]) == ("Ready", "True") for c in node["status"]["conditions"])
         if not ready or node["spec"]["unschedulable"] or "deletionTimestamp" in node["metadata"]:
             return False
-        if not all(labels.get(key) == value for key, value in spec["nodeSelector"].items()):
+        if not all(labels.get(key) == value for key, value in spec.get("nodeSelector", {}).items()):
             return False
         against = [taint for taint in node["spec"]["taints"] if taint["effect"] in KEPT_AWAY]
-        return all(any(self.tolerates(one, taint) for one in spec["tolerations"]) for taint in against)
+        return all(
+            any(self.tolerates(one, taint) for one in spec.get("tolerations", [])) for taint in against
+        )
 
     def tolerates(self, toleration: Raw, taint: Raw) -> bool:
         same_key = toleration.get("key", "") in ("", taint["key"])

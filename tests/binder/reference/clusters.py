@@ -105,7 +105,8 @@ def _add_waiting(draw: st.DrawFn, cluster: Cluster, name: str) -> None:
     )
     pod = raw.launcher(
         "x", f"{name}0", name, 0, gpus=draw(gpus), terms=draw(terms),
-        memory=draw(st.sampled_from(("1Gi", "3Gi"))), disks=draw(st.sampled_from(((), (), (), (), (), ("d1",)))),
+        memory=draw(st.sampled_from(("1Gi", "3Gi"))),
+        disks=draw(st.sampled_from(((), (), (), (), (), ("d1",)))),
         selector=draw(st.sampled_from(({}, {}, {}, {}, {}, {"zone": "1"}))),
         gates=draw(st.sampled_from(raw.GATES[1:3])), priority=draw(st.sampled_from((0, 0, 7))),
         created=draw(st.sampled_from(AGES)),
@@ -143,8 +144,11 @@ def _claim(draw: st.DrawFn, name: str, class_name: str, users: tuple[str, ...], 
 
 
 def _add_running(draw: st.DrawFn, cluster: Cluster, name: str) -> None:
-    """A VM that runs on a node, with its template claim there and an order that nobody else may use."""
-    where = draw(nodes)
+    """A VM that runs on a node, with its template claim there and an order that nobody else may use.
+
+    The node is there: what is on one that has gone moves before anybody is told why he waits.
+    """
+    where = draw(st.sampled_from([one["metadata"]["name"] for one in cluster["Node"]]))
     user = raw.uid_of("VM", "x", name, 0)
     cluster["VirtualMachine"].append(raw.vm("x", name, 0, "Always", f"{name}-o"))
     cluster["VirtualMachineInstance"].append(
