@@ -11,7 +11,7 @@ from model.decisions import MarkWaiting, WarnVmi
 from model.meta import Condition, Lean
 from model.reasons import Reason
 from tests.binder.deciding import Binder, decide, reason_of, warnings
-from tests.binder.test_refusals import REFUSED
+from tests.binder.refusing import REFUSED
 from tests.builders import (
     H100,
     T4,

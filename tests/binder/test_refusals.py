@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
-from binder.core.state import ClusterState
-from model.claims import GPUClaim
+from binder.core.policy import Policy
+from binder.core.run_pass import run_pass
+from binder.core.world import look_at
 from model.decisions import DeleteClaim, DeletePod
-from model.meta import Lean
 from model.reasons import Reason
-from model.storage import PersistentVolumeClaim
 from projections.folds import rejections
+from projections.folds.memory import Memory
 from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on, reason_of, warnings
+from tests.binder.refusing import HELD, REFUSED, next_run, refused_vm, two_nodes
 from tests.builders import (
+    NOW_MS,
+    claims,
     gpu_class,
     launcher,
     node,
@@ -28,38 +31,6 @@ from tests.builders import (
     vm,
     vmi,
 )
-
-REFUSED = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
-UNSCHEDULABLE = {
-    "phase": "Pending",
-    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
-}
-
-
-def refused_vm(node_name: str = "gpu-1", *, strategy: str = "Always", **status: Any) -> tuple[Lean, ...]:
-    """A VM whose pinned launcher the kubelet of that node has refused."""
-    uid = f"pod-on-{node_name}"
-    pod = pinned_launcher("vm1", node_name, node=node_name, status=REFUSED | status, uid=uid)
-    return (vm("vm1", strategy=strategy), vmi("vm1", pods=[uid]), pod)
-
-
-def next_run(**changes: object) -> tuple[Lean, ...]:
-    """The VM's next VMI, with a gated launcher."""
-    pod = launcher("vm1", vmi_uid="vmi-2", uid="pod-2", pod="virt-launcher-vm1-next", **changes)  # type: ignore[arg-type]
-    return (vm("vm1"), vmi("vm1", uid="vmi-2", pods=["pod-2"]), pod)
-
-
-def two_nodes(*objects: Lean, **changes: object) -> ClusterState:
-    """gpu-1, which is fuller and so comes first, and gpu-2."""
-    return state(node("gpu-1", 2, **changes), node("gpu-2", 4), gpu_class(), *objects)  # type: ignore[arg-type]
-
-
-def stuck_vm(*, strategy: str = "Always", **changes: object) -> tuple[Lean, ...]:
-    """A VM whose launcher the scheduler cannot place on its pin."""
-    return starting_vm("vm1", strategy=strategy, status=UNSCHEDULABLE | changes)
-
-
-HELD = template_claim("vm1", node="gpu-1")
 
 
 @pytest.mark.parametrize(
@@ -115,6 +86,29 @@ def test_pod_without_a_pin_was_not_placed_by_us_and_is_left_alone() -> None:
     """R13: a *pinned* launcher is refused."""
     pod = launcher("vm1", gates=[], node="gpu-1", status=REFUSED)
     assert decide(two_nodes(vm(), vmi(), pod), HELD).decisions == ()
+
+
+def test_pod_that_failed_elsewhere_than_on_its_pin_says_nothing_of_the_pin() -> None:
+    """R13: somebody bound it by hand."""
+    pod = pinned_launcher("vm1", "gpu-1", node="gpu-2", status=REFUSED)
+    assert decide(two_nodes(vm(), vmi(), pod), HELD).decisions == ()
+
+
+def test_refusal_that_came_and_went_within_one_batch_is_noticed() -> None:
+    """R13: the launcher failed, and it and its VMI were gone before a pass could look."""
+    cluster = two_nodes(*starting_vm())
+    world, memory = look_at(cluster, claims(HELD)), Memory()
+    memory.learn(run_pass(world, memory, Policy(), NOW_MS).lessons)
+    pods = cluster.shelves["Pod"]
+    pod = pinned_launcher("vm1", node="gpu-1", status=REFUSED)
+    key = (pod.metadata.namespace, pod.metadata.name)
+    pods.put(key, pod.metadata.uid, "9", pod.model_dump_json(by_alias=True).encode())
+    pods.drop(key, pod.metadata.uid)
+    world.update(claims(HELD))
+    result = run_pass(world, memory, Policy(), NOW_MS)
+    assert DeletePod not in kinds_of(result)
+    memory.learn(result.lessons)
+    assert set(memory.rejections["vm-vm1"]) == {"gpu-1"}
 
 
 def test_forged_pod_is_neither_deleted_nor_held_against_the_node() -> None:
@@ -270,107 +264,6 @@ def test_failed_launcher_of_a_vmi_that_ran_is_not_refused(seen: str) -> None:
     assert DeletePod not in kinds_of(result)
     assert binder.memory.rejections == {}
     assert placed_on(binder.passes(two_nodes(*next_run()))) == {"default/vm1": "gpu-1"}
-
-
-def test_scheduler_has_two_minutes_to_find_room_on_the_pin() -> None:
-    """R13 (ii)."""
-    binder = Binder()
-    first = binder.passes(two_nodes(*stuck_vm()), HELD)
-    assert (first.decisions, first.wake_at_ms) == ((), binder.now_ms + 120_000)
-    assert binder.passes(two_nodes(*stuck_vm()), HELD, after_s=119.999).decisions == ()
-    second = binder.passes(two_nodes(*stuck_vm()), HELD, after_s=0.001)
-    (deletion,) = second.decisions
-    assert isinstance(deletion, DeletePod)
-    assert deletion.seen == "Pending on no node"
-    assert placed_on(binder.passes(two_nodes(*next_run()))) == {"default/vm1": "gpu-2"}
-
-
-def test_scheduler_that_came_round_begins_the_two_minutes_anew() -> None:
-    """R13 (ii): *for longer than* means without a break."""
-    binder = Binder()
-    binder.passes(two_nodes(*stuck_vm()), HELD)
-    binder.passes(two_nodes(*starting_vm()), HELD, after_s=100)
-    assert binder.passes(two_nodes(*stuck_vm()), HELD, after_s=100).decisions == ()
-
-
-@pytest.mark.parametrize(
-    "pod",
-    [
-        pinned_launcher("vm1", status=UNSCHEDULABLE | {"nominatedNodeName": "gpu-1"}),
-        pinned_launcher("vm1", status=UNSCHEDULABLE, gates=["other.io/gate"]),
-        pinned_launcher("vm1", status=UNSCHEDULABLE, node="gpu-1"),
-        pinned_launcher(
-            "vm1",
-            status={
-                "phase": "Pending",
-                "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}],
-            },
-        ),
-        launcher("vm1", gates=[], status=UNSCHEDULABLE),
-    ],
-    ids=["nominated", "foreign gate", "bound", "another reason", "no pin"],
-)
-def test_launcher_that_the_scheduler_has_not_given_up_is_no_refusal(pod: Lean) -> None:
-    """R13 (ii)."""
-    binder = Binder()
-    for after_s in (0, 3600):
-        assert binder.passes(two_nodes(vm(), vmi(), pod), HELD, after_s=after_s).decisions == ()
-
-
-@pytest.mark.parametrize(("bound", "deleted"), [("", False), ("pv-1", True)])
-def test_volume_that_is_being_bound_is_not_held_against_the_node(bound: str, deleted: bool) -> None:
-    """R13 (ii)."""
-    disk = PersistentVolumeClaim.model_validate(
-        {"metadata": {"name": "disk", "namespace": "default", "uid": "u"}, "spec": {"volumeName": bound}}
-    )
-    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "disk"}}]
-    pod = pinned_launcher("vm1", status=UNSCHEDULABLE, volumes=volumes)
-    binder = Binder()
-    binder.passes(two_nodes(vm(), vmi(), pod, disk), HELD)
-    result = binder.passes(two_nodes(vm(), vmi(), pod, disk), HELD, after_s=121)
-    assert (DeletePod in kinds_of(result)) is deleted
-
-
-@pytest.mark.parametrize(
-    ("strategy", "deleted"),
-    [
-        ("Always", True),
-        ("RerunOnFailure", True),
-        ("Manual", False),
-        ("Once", False),
-        ("Halted", False),
-        ("", False),
-    ],
-)
-def test_unschedulable_launcher_goes_only_where_its_vm_comes_back(strategy: str, deleted: bool) -> None:
-    """R13 (ii): for others it stays, and the tenant is told once."""
-    binder = Binder()
-    cluster = two_nodes(*stuck_vm(strategy=strategy))
-    binder.passes(cluster, HELD)
-    result = binder.passes(cluster, HELD, after_s=121)
-    assert (DeletePod in kinds_of(result)) is deleted
-    assert warnings(result) == ([] if deleted else [Reason.NODES_REFUSED])
-    assert warnings(binder.passes(cluster, HELD, after_s=1)) == []
-
-
-def test_unschedulable_vmi_without_a_vm_stays() -> None:
-    """R13 (ii): nobody would start it again."""
-    binder = Binder()
-    cluster = two_nodes(vmi(vm_uid=""), pinned_launcher("vm1", status=UNSCHEDULABLE))
-    binder.passes(cluster, HELD)
-    assert warnings(binder.passes(cluster, HELD, after_s=121)) == [Reason.NODES_REFUSED]
-
-
-def test_two_troubles_of_one_launcher_are_one_warning() -> None:
-    """R12, R13 (ii), R22: unschedulable on a node that has gone; one set has one reason."""
-    binder = Binder()
-    cluster = state(node("gpu-2", 0), gpu_class(), *stuck_vm(strategy="Manual"))
-    lost = GPUClaim.model_validate(
-        HELD.model_dump(by_alias=True) | {"status": {"phase": "Lost", "vm": HELD.status.vm}}
-    )
-    binder.passes(cluster, lost)
-    told = [warnings(binder.passes(cluster, lost, after_s=121)) for _ in range(3)]
-    assert told[1:] == [[], []]
 
 
 def test_held_order_follows_the_vm_to_another_node_after_a_refusal() -> None:
