@@ -203,6 +203,7 @@ def volume_claim(namespace: str, name: str, volume: str, storage_class: str) -> 
     return {
         "metadata": meta(namespace, name, uid_of("PVC", namespace, name, 0)),
         "spec": {"volumeName": volume, "storageClassName": storage_class},
+        "status": {"phase": "Bound" if volume else "Pending"},
     }
 
 
@@ -213,7 +214,8 @@ def volume(name: str, zones: list[str]) -> Raw:
 
 
 def storage_class(name: str, mode: str) -> Raw:
-    return {"metadata": meta("", name, uid_of("StorageClass", "", name, 0)), "volumeBindingMode": mode}
+    metadata = meta("", name, uid_of("StorageClass", "", name, 0))
+    return {"metadata": metadata, "volumeBindingMode": mode, "provisioner": "csi.example"}
 
 
 GATES = ((), (GATE,), (GATE, "other"), ("other",))
