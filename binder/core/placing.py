@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from binder.core.budgets import refusal
 from binder.core.keeping import IDLE_ONLY, troubles_of
 from binder.core.launchers import Launcher
 from binder.core.placement import Wish, find_node
+from binder.core.requests import effective_request
 from binder.core.restarts import release_hold
 from binder.core.scene import Scene, Stuck, new_units
 from binder.core.sets import ClaimSet, Obstacle, Stage
@@ -89,6 +92,8 @@ def put(claim_set: ClaimSet, node: str, scene: Scene) -> None:
 def book(claim_set: ClaimSet, node: str, scene: Scene) -> None:
     """Move the set's units to the node, and take what its launcher asks for besides."""
     room = scene.world.room
+    for old, resource, units in _stays_behind(claim_set, node, scene):
+        room.take(old, resource, units)
     for member in claim_set.members:
         if member.node:
             room.take(member.node, member.resource, -member.units)
@@ -96,6 +101,18 @@ def book(claim_set: ClaimSet, node: str, scene: Scene) -> None:
     if claim_set.stage is Stage.GATED:
         for resource, amount in claim_set.shape.other.items():
             room.take(node, resource, amount)
+
+
+def _stays_behind(claim_set: ClaimSet, node: str, scene: Scene) -> Iterator[tuple[str, str, int]]:
+    """R26: units on nodes that the claims leave while another launcher of the VMI is still there."""
+    if claim_set.vmi is None:
+        return
+    launchers = scene.world.relations.launchers_of.get(claim_set.vmi.metadata.uid, {})
+    for _, launcher in sorted(launchers.items()):
+        if launcher.anchor in claim_set.nodes and launcher.anchor != node:
+            held, asked = claim_set.held_on(launcher.anchor), effective_request(launcher.pod)
+            for resource, units in held.items():
+                yield launcher.anchor, resource, min(units, asked.get(resource, 0))
 
 
 def bind_at_anchor(claim_set: ClaimSet, scene: Scene) -> bool:
