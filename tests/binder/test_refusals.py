@@ -206,6 +206,14 @@ def test_change_of_readiness_ends_the_rejection_and_a_label_does_not() -> None:
     assert placed_on(binder.passes(back)) == {"default/vm1": "gpu-1"}
 
 
+def test_rejection_ends_with_its_node() -> None:
+    """R13: a node that is gone, also for a while, is another one."""
+    binder = Binder()
+    binder.passes(two_nodes(*refused_vm()), HELD)
+    binder.passes(state(node("gpu-2"), gpu_class()))
+    assert binder.memory.rejections == {}
+
+
 def test_pod_that_lingers_does_not_renew_what_has_run_out() -> None:
     """R13: ten minutes are ten minutes, also when a finalizer keeps the refused pod."""
     binder = Binder()
