@@ -16,12 +16,19 @@ class ResourceRequirements(Lean):
     requests: Quantities = {}
 
 
+class ContainerPort(Lean):
+    """A port; it binds the pod to nodes where it takes one of the node's own."""
+
+    host_port: int = 0
+
+
 class Container(Lean):
     """A container or init container; `restart_policy` Always makes an init container a sidecar (R29)."""
 
     name: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str | None = None
+    ports: tuple[ContainerPort, ...] = ()
 
 
 class NodeAffinity(Lean):
@@ -30,10 +37,37 @@ class NodeAffinity(Lean):
     required: NodeSelector | None = Field(None, alias="requiredDuringSchedulingIgnoredDuringExecution")
 
 
+class PodAffinityTerm(Lean):
+    """That it is there, not what it says: it speaks of other pods."""
+
+    topology_key: str = ""
+
+
+class PodAffinity(Lean):
+    """Only the required part, as a foreign constraint."""
+
+    required: tuple[PodAffinityTerm, ...] = Field((), alias="requiredDuringSchedulingIgnoredDuringExecution")
+
+
 class Affinity(Lean):
-    """Only the node's side; other affinities are foreign constraints."""
+    """The node's side, and whether there are others."""
 
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Lean):
+    """How pods are to be spread; DoNotSchedule keeps nodes away."""
+
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+
+
+class PodResourceClaim(Lean):
+    """A device that DRA allocates."""
+
+    name: str = ""
 
 
 class SchedulingGate(Lean):
@@ -48,11 +82,30 @@ class PersistentVolumeClaimSource(Lean):
     claim_name: str = ""
 
 
+class EphemeralClaimSpec(Lean):
+    """Of the claim that the volume will have; every one has access modes."""
+
+    access_modes: tuple[str, ...] = ()
+
+
+class EphemeralClaim(Lean):
+    """The template of that claim."""
+
+    spec: EphemeralClaimSpec = EphemeralClaimSpec()
+
+
+class EphemeralSource(Lean):
+    """A claim that is made for the pod alone, and only once the pod exists."""
+
+    volume_claim_template: EphemeralClaim = EphemeralClaim()
+
+
 class Volume(Lean):
     """A volume; its source is kept only when it is a claim, since no other constrains the node."""
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
 
 
 class PodSpec(Lean):
@@ -69,6 +122,9 @@ class PodSpec(Lean):
     resources: ResourceRequirements = ResourceRequirements()
     volumes: tuple[Volume, ...] = ()
     priority: int = 0
+    scheduler_name: str = ""
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class PodCondition(Lean):
@@ -94,10 +150,12 @@ class ContainerState(Lean):
 
 
 class ContainerStatus(Lean):
-    """How one container fares."""
+    """How one container fares, and what the node has given it: a resize may not be done yet (R29)."""
 
     name: str = ""
     state: ContainerState = ContainerState()
+    allocated_resources: Quantities | None = None
+    resources: ResourceRequirements | None = None
 
 
 class PodStatus(Lean):
@@ -109,6 +167,8 @@ class PodStatus(Lean):
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: Quantities | None = None
+    resources: ResourceRequirements | None = None
 
 
 class Pod(Lean):

@@ -30,7 +30,7 @@ _SHAPE = re.compile(
 )
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_NANO = 10**9
+_NANO, _MICRO = 10**9, 10**6
 
 
 class MalformedQuantity(ValueError):
@@ -58,13 +58,34 @@ def parse_count(value: object) -> int:
     return amount.numerator
 
 
+def nano_units(value: object) -> int:
+    """The amount in nano-units: sums of them are exact. Raises MalformedQuantity."""
+    if isinstance(value, str) and len(value) <= MAX_LENGTH:
+        return _text_nanos(value)
+    return _nanos(parse_quantity(value))
+
+
 def scheduler_units(resource: str, value: object) -> int:
     """The amount as kube-scheduler counts it, rounded up: milli-cores for cpu, whole units for all else.
 
     Saturates at 64 bits. Raises MalformedQuantity.
     """
-    amount = parse_quantity(value) * (1000 if resource == "cpu" else 1)
-    return max(-MAX_INT64, min(MAX_INT64, -(-amount.numerator // amount.denominator)))
+    return rounded_units(resource, nano_units(value))
+
+
+def rounded_units(resource: str, nanos: int) -> int:
+    """Nano-units as kube-scheduler counts them: milli-cores for cpu, whole units for all else, rounded up."""
+    unit = _MICRO if resource == "cpu" else _NANO
+    return max(-MAX_INT64, min(MAX_INT64, -(-nanos // unit)))
+
+
+@lru_cache(maxsize=4096)
+def _text_nanos(text: str) -> int:
+    return _nanos(_parse_text(text))
+
+
+def _nanos(amount: Fraction) -> int:
+    return amount.numerator * (_NANO // amount.denominator)
 
 
 @lru_cache(maxsize=4096)

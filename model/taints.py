@@ -13,11 +13,22 @@ from model.resource_names import DNS_SUBDOMAIN
 from model.schema import OneOf
 
 OPERATORS = ("", "Equal", "Exists")
+"""What a class may write. Gt and Lt are for pods: no server serves them by default (decision 0020)."""
 EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_KEY = re.compile(
     rf"(?=[^/]{{1,253}}(/|$))({DNS_SUBDOMAIN}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?"
 )
+
+
+def is_label_key(text: str) -> bool:
+    """Whether the API server takes it as the key of a label or a taint."""
+    return _LABEL_KEY.fullmatch(text) is not None
+
+
+def is_label_value(text: str) -> bool:
+    """Whether the API server takes it as the value of a label or a taint."""
+    return _LABEL_VALUE.fullmatch(text) is not None
 
 
 class Taint(Lean):
@@ -56,11 +67,11 @@ def for_pods(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
 def _can_match(toleration: Toleration) -> bool:
     if toleration.operator not in OPERATORS or toleration.effect not in EFFECTS:
         return False
-    if toleration.key and not _LABEL_KEY.fullmatch(toleration.key):
+    if toleration.key and not is_label_key(toleration.key):
         return False
     if toleration.operator == "Exists":
         return True
-    return bool(toleration.key) and _LABEL_VALUE.fullmatch(toleration.value) is not None
+    return bool(toleration.key) and is_label_value(toleration.value)
 
 
 def _without_idle_words(toleration: Toleration) -> Toleration:

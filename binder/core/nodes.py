@@ -7,16 +7,21 @@ requirement that cannot be read makes its term match nothing and leaves the othe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
 
 from model.claims import GPUClass
 from model.nodes import Node
 from model.pods import Pod
-from model.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from model.selectors import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from model.taints import Taint, Toleration
 
 _INT64 = range(-(2**63), 2**63)
 _MAX_INT64_DIGITS = 19
+_PLAIN = re.compile(r"0|-?[1-9][0-9]*")
+"""As tolerations and taints write numbers: no plus, no leading zero."""
 
 
 def class_accepts(gpu_class: GPUClass, node: Node) -> bool:
@@ -43,43 +48,137 @@ def has_labels(node: Node, wanted: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
-def selector_matches(selector: NodeSelector, node: Node) -> bool:
-    """Whether some term accepts the node."""
+@dataclass(frozen=True, slots=True)
+class FreeVolume:
+    """A volume that no claim has yet, and the nodes that reach it; None: all."""
+
+    name: str
+    nodes: NodeSelector | None
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeWish:
+    """An unbound claim: where its volume can be made, and the free ones that would do, best first."""
+
+    made_on: NodeSelector
+    volumes: tuple[FreeVolume, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeChoice:
+    """Claims of one pod that may want the same free volumes: each takes its own, in this order."""
+
+    wishes: tuple[VolumeWish, ...]
+
+
+def selector_matches(selector: NodeSelector | VolumeChoice, node: Node) -> bool:
+    """Whether some term accepts the node, or whether it has a volume for each of the claims."""
+    if isinstance(selector, VolumeChoice):
+        return _has_volumes(selector, node)
     return any(_term_matches(term, node) for term in selector.node_selector_terms)
 
 
-def tolerates_all(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> bool:
-    """Whether every NoSchedule and NoExecute taint is tolerated; PreferNoSchedule keeps nothing away."""
-    known = tuple(tolerations)
-    return all(
-        any(tolerates(toleration, taint) for toleration in known)
-        for taint in taints
-        if taint.effect in ("NoSchedule", "NoExecute")
+def labels_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Whether an object's labels fulfil every condition of a selector."""
+    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
+        _holds(requirement, labels) for requirement in selector.match_expressions
     )
 
 
+def tolerates_all(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> bool:
+    """Whether every NoSchedule and NoExecute taint is tolerated; PreferNoSchedule keeps nothing away.
+
+    Linear in both: a taint is looked up, not compared with each toleration.
+    """
+    barring = [taint for taint in taints if taint.effect in ("NoSchedule", "NoExecute")]
+    if not barring:
+        return True
+    known = _Tolerated.of(tolerations)
+    return all(map(known.covers, barring))
+
+
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """An empty effect is every effect, an empty key with Exists every taint, an empty operator Equal."""
-    if toleration.effect and toleration.effect != taint.effect:
+    """An empty effect is every effect, an empty key with Exists every taint, an empty operator Equal.
+
+    Gt and Lt compare the taint's value with the toleration's as whole numbers of 64 bits. A pod carries them
+    only where the API server has served them.
+    """
+    return _Tolerated.of((toleration,)).covers(taint)
+
+
+@dataclass(slots=True)
+class _Tolerated:
+    """Tolerations by what they look for. Keys and effects may be empty: every one."""
+
+    exists: set[tuple[str, str]] = field(default_factory=set)
+    equal: set[tuple[str, str, str]] = field(default_factory=set)
+    above: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By key and effect: what a taint's value must exceed, the least of several."""
+    below: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tolerations: Iterable[Toleration]) -> Self:
+        known = cls()
+        for one in tolerations:
+            known._add(one)
+        return known
+
+    def covers(self, taint: Taint) -> bool:
+        key, value, effect = taint.key, taint.value, taint.effect
+        for its_effect in (effect, "") if effect else ("",):
+            if (key, its_effect) in self.exists or ("", its_effect) in self.exists:
+                return True
+            if (key, value, its_effect) in self.equal:
+                return True
+            if (self.above or self.below) and self._compares(value, (key, its_effect)):
+                return True
         return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    match toleration.operator:
-        case "Exists":
-            return True
-        case "" | "Equal":
-            return bool(toleration.key) and toleration.value == taint.value
-        case _:
+
+    def _add(self, one: Toleration) -> None:
+        place = (one.key, one.effect)
+        match one.operator:
+            case "Exists":
+                self.exists.add(place)
+            case "" | "Equal" if one.key:
+                self.equal.add((one.key, one.value, one.effect))
+            case "Gt" | "Lt" if one.key and (bound := _plain_int64(one.value)) is not None:
+                if one.operator == "Gt":
+                    self.above[place] = min(bound, self.above.get(place, bound))
+                else:
+                    self.below[place] = max(bound, self.below.get(place, bound))
+
+    def _compares(self, value: str, place: tuple[str, str]) -> bool:
+        number = _plain_int64(value)
+        if number is None:
             return False
+        above, below = self.above.get(place), self.below.get(place)
+        return (above is not None and number > above) or (below is not None and number < below)
+
+
+def _has_volumes(choice: VolumeChoice, node: Node) -> bool:
+    chosen: set[str] = set()
+    for wish in choice.wishes:
+        for volume in wish.volumes:
+            if volume.name not in chosen and (volume.nodes is None or selector_matches(volume.nodes, node)):
+                chosen.add(volume.name)
+                break
+        else:
+            if not selector_matches(wish.made_on, node):
+                return False
+    return True
 
 
 def _term_matches(term: NodeSelectorTerm, node: Node) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
     labels = node.metadata.labels
-    return all(_label_matches(requirement, labels) for requirement in term.match_expressions) and all(
+    return all(_holds(requirement, labels) for requirement in term.match_expressions) and all(
         _field_matches(requirement, node.metadata.name) for requirement in term.match_fields
     )
+
+
+def _holds(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    return requirement.is_label_condition and _label_matches(requirement, labels)
 
 
 def _label_matches(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
@@ -116,6 +215,10 @@ def _int64(text: str) -> int | None:
         return None
     number = int(text)
     return number if number in _INT64 else None
+
+
+def _plain_int64(text: str) -> int | None:
+    return _int64(text) if _PLAIN.fullmatch(text) else None
 
 
 def _field_matches(requirement: NodeSelectorRequirement, node_name: str) -> bool:

@@ -13,7 +13,7 @@ import orjson
 
 from binder.core.state import ClusterState, Key
 
-VERSION = 3
+VERSION = 4
 """Raise it when a lean object gains a field: bytes folded before lack it."""
 
 

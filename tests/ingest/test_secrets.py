@@ -38,7 +38,7 @@ MAY_ENTER = {
     r"status\.allocatable\.\*",
     r"status\.conditions\[\]\.(type|status|reason|lastTransitionTime)",
     # Pod
-    r"spec\.(nodeName|nodeSelector\.\*|schedulingGates\[\]\.name)",
+    r"spec\.(nodeName|schedulerName|nodeSelector\.\*|schedulingGates\[\]\.name)",
     r"spec\.affinity\.nodeAffinity\.\w+\.nodeSelectorTerms\[\]\.match(Expressions|Fields)\[\]\.(key|operator|values\[\])",
     r"spec\.tolerations\[\]\.(key|operator|value|effect)",
     r"spec\.(containers|initContainers)\[\]\.(name|restartPolicy|resources\.requests\.\*)",
