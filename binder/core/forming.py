@@ -51,15 +51,17 @@ def vm_set(key: Key, world: Relations) -> ClaimSet | None:
 
 
 def order_set(key: Key, world: Relations) -> ClaimSet | None:
-    """The set of an order that no VM has in its own; None if one has, or if it is going away."""
+    """The set of an order that no VM has in its own; None if one has, or if it is going away.
+
+    One whose class does not exist is in no VM's set: it says so itself, also before its VM starts.
+    """
     claim = world.claims.get(key)
     if claim is None or is_template_claim(claim) or claim.metadata.deletion_timestamp is not None:
         return None
-    holder = world.holder_of(claim)
-    if world.is_named_by_user(claim):
-        return None
-    alone = ClaimSet(order_set_key(key), (), vm=holder)
     gpu_class = world.classes.get(claim.spec.class_name)
+    if gpu_class is not None and world.is_named_by_user(claim):
+        return None
+    alone = ClaimSet(order_set_key(key), (), vm=world.holder_of(claim))
     if gpu_class is None:
         return replace(alone, unsold=(claim,), obstacle=_class_not_found(claim.spec.class_name))
     return _measured(replace(alone, members=(_member(claim, gpu_class),)), world)

@@ -166,6 +166,22 @@ def test_set_that_cannot_be_formed_says_which_word_is_wrong(
     assert message_of(node(units=4), *objects, live=live) == (reason, text)
 
 
+@pytest.mark.parametrize(
+    "objects",
+    [(), (vm(claims="o"),), (vm(claims="o"), vmi(claims="o"), launcher())],
+    ids=["nobody's", "named by a VM that has not started", "named by one that waits"],
+)
+def test_order_of_no_class_says_so_once(objects: tuple[Lean, ...]) -> None:
+    """R12: whoever names it."""
+    result = decide(state(node(), gpu_class("other", T4), *objects), order("o"))
+    (mark,) = (one for one in result.decisions if isinstance(one, MarkWaiting))
+    assert (mark.claim.name, mark.reason, mark.message) == (
+        "o",
+        Reason.CLASS_NOT_FOUND,
+        "GPUClass h100 does not exist",
+    )
+
+
 def test_name_that_is_taken_says_by_what() -> None:
     """R7: never adopted."""
     taken = order("vm1-h100-vmi-vm1", node="gpu-1")
