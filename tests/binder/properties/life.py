@@ -75,15 +75,28 @@ class Life:
     def decide(self) -> PassResult:
         """One pass of the long-lived world; what it learns is remembered."""
         result = run_pass(self.look(), self.memory, self.policy, self.now_ms)
-        self.memory.learn(result.lessons)
+        self.learn(result)
         return result
 
+    def learn(self, result: PassResult) -> None:
+        """What a pass has learned is stored; one that could not decide has learned nothing."""
+        self.memory.learn(result.lessons)
+        if not result.blocked:
+            self.world.learned_from()
+
     def from_nothing(self) -> World:
-        """The world as a binder has it that has just read the whole log."""
+        """The world as a binder has it that has just read the whole log.
+
+        Who has gone since the last pass is told by the entries since then, to both alike.
+        """
         state = ClusterState()
         for entry in self.entries:
             fold_entry(state, entry)
-        return look_at(state, self.claims)
+        for shelf in state.shelves.values():
+            shelf.departed.clear()
+        world = look_at(state, self.claims)
+        world.fallen = self.world.fallen
+        return world
 
     def _tell(self, of: EntryType, kind: str, raw: Raw, body: bytes = b"") -> None:
         meta: dict[str, Any] = raw["metadata"]
