@@ -7,15 +7,16 @@ state and the claims do not say, so a replay builds the same. Must not know: wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from binder.core.budgets import BudgetTree, plant
+from binder.core.counting import uncovered, units_by_resource
 from binder.core.forming import order_set, vm_set
 from binder.core.keeping import Trouble, troubles_of
 from binder.core.launchers import (
@@ -27,7 +28,7 @@ from binder.core.launchers import (
 )
 from binder.core.nodes import class_accepts, has_labels, selector_matches
 from binder.core.relations import Relations, SetId
-from binder.core.requests import Units, allocatable_units, effective_request
+from binder.core.requests import Units, allocatable_units
 from binder.core.room import PODS, Judge, NodeRoom, Room, Sites
 from binder.core.sets import ClaimSet, Constraints, Stage
 from binder.core.state import ClusterState, Key, Shelf
@@ -48,6 +49,14 @@ MAX_SITES = 256
 _KINDS = (GPUClass, Node, VirtualMachine, VirtualMachineInstance, Pod, GPUBudget, Namespace)
 Change = tuple[Key, Any, Any]
 """Of one object: its key, the old version and the new one; None for none."""
+
+
+class Gone(NamedTuple):
+    """What has gone since the last update, and who was a launcher until then."""
+
+    vmis: Mapping[str, VirtualMachineInstance]
+    pods: tuple[Pod, ...]
+    known: Mapping[str, Launcher]
 
 
 class Queue(StrEnum):
@@ -101,7 +110,7 @@ class World:
 
     def update(self, claims: Mapping[Key, GPUClaim]) -> None:
         """Take in what has changed in the state, and the live claims as they are now."""
-        self.fallen += self._fallen()
+        gone, is_first = self._gone(), not self._known
         changes = {model.__name__: self._take(model) for model in _KINDS}
         for kind in BY_KIND.keys() - changes.keys():
             self.state.shelves[kind].take_touched()
@@ -117,6 +126,7 @@ class World:
             links.retie_vmi(key, old, new)
         for key, old, new in changes[Pod.__name__]:
             links.retie_pod(key, old, new)
+        self.fallen += () if is_first else self._fallen(gone)
         links.dirty_nodes.update(key[1] for key, _, _ in changes[Node.__name__])
         self._take_claims(claims)
         if changes[GPUBudget.__name__] or changes[Namespace.__name__]:
@@ -147,7 +157,7 @@ class World:
 
     def uncovered_request(self, launcher: Launcher) -> Units:
         """What the launcher's node counts of its GPU request as not covered by claims held there (R26)."""
-        return _uncovered([launcher.pod], launcher, self.relations, launcher.anchor)
+        return uncovered([launcher.pod], launcher, self.relations, launcher.anchor)
 
     def _forget(self) -> None:
         """Begin from nothing: what is sold decides over everything else."""
@@ -179,25 +189,30 @@ class World:
                 _set(known, key, new)
         return changes
 
-    def _fallen(self) -> tuple[Launcher, ...]:
+    def _fallen(self, gone: Gone) -> tuple[Launcher, ...]:
         """Launchers that have gone, or whose VMI has, since the last update, after a kubelet refused them.
 
         A launcher fails, its VMI ends and both go within milliseconds, often all in one batch. Who was a
-        launcher is known from before: at its end a VMI lists no pods any more.
+        launcher is known from before: at its end a VMI lists no pods any more. A world that has just begun
+        knows none, and what it reads may be a day old.
         """
-        links, pods = self.relations, self.state.shelves[Pod.__name__]
-        vmis = _readable(self.state.shelves[VirtualMachineInstance.__name__], b"")
-        candidates = list(_readable(pods, b'"Failed"').values())
-        for uid in vmis:
-            now = (pods.decoded().get((p.metadata.namespace, p.metadata.name)) for p in links.pods_of(uid))
-            candidates += [pod for pod in now if pod is not None]
         found = {}
-        for pod in candidates:
-            known = links.launchers.get(pod.metadata.uid)
-            vmi = vmis.get(controller_uid(pod.metadata, VMI_KIND)) or (known.vmi if known else None)
+        for pod in (*gone.pods, *(pod for uid in gone.vmis for pod in self.relations.pods_of(uid))):
+            known = gone.known.get(pod.metadata.uid)
+            vmi = gone.vmis.get(controller_uid(pod.metadata, VMI_KIND)) or (known.vmi if known else None)
             if vmi is not None and refused_by_kubelet(pod) and (known or is_launcher_of(pod, vmi)):
                 found[pod.metadata.uid] = Launcher(pod, vmi)
         return tuple(launcher for _, launcher in sorted(found.items()))
+
+    def _gone(self) -> Gone:
+        """Before anything is tied anew."""
+        links = self.relations
+        vmis = _readable(self.state.shelves[VirtualMachineInstance.__name__], b"")
+        pods = _readable(self.state.shelves[Pod.__name__], b'"Failed"')
+        known = {uid: links.launchers[uid] for uid in pods if uid in links.launchers}
+        for uid in vmis:
+            known |= links.launchers_of.get(uid, {})
+        return Gone(vmis, tuple(pods.values()), known)
 
     def _take_claims(self, claims: Mapping[Key, GPUClaim]) -> None:
         known = self.relations.claims
@@ -242,7 +257,7 @@ class World:
                     sites.put(name, node, room)
                 is_gpu_node = bool(held_here) or not links.sold.keys().isdisjoint(room.allocatable)
             (self.gpu_nodes.add if is_gpu_node else self.gpu_nodes.discard)(name)
-            held = dict(sorted(_units_by_resource(held_here.values(), links).items()))
+            held = dict(sorted(units_by_resource(held_here.values(), links).items()))
             wrong = troubles_of(node, (c for _, c in sorted(classes.items())), room, held) if classes else ()
             _set(self.troubled, name, wrong or None)
         links.dirty_nodes.clear()
@@ -250,7 +265,7 @@ class World:
     def _measured(self, name: str, node: Node) -> NodeRoom:
         """R26: claims where they are Bound, and of each pod what they do not cover."""
         links = self.relations
-        taken = dict(_units_by_resource(links.claims_on.get(name, {}).values(), links))
+        taken = dict(units_by_resource(links.claims_on.get(name, {}).values(), links))
         room = NodeRoom(allocatable_units(node.status.allocatable), taken)
         by_vmi: dict[str, list[Pod]] = {}
         for _, pod in sorted(links.pods_on.get(name, {}).items()):
@@ -259,7 +274,7 @@ class World:
             by_vmi.setdefault(launcher.vmi.metadata.uid if launcher else "", []).append(pod)
         for pods in by_vmi.values():
             launcher = links.launchers.get(pods[0].metadata.uid)
-            for resource, amount in _uncovered(pods, launcher, links, name).items():
+            for resource, amount in uncovered(pods, launcher, links, name).items():
                 room.take(resource, amount)
         return room
 
@@ -326,21 +341,6 @@ def _judge(wanted: Constraints) -> Judge:
     return judge
 
 
-def _uncovered(pods: list[Pod], launcher: Launcher | None, links: Relations, node: str) -> Units:
-    """What pods of one VMI (or of none) take on a node besides what its claims held there already count."""
-    total: Units = {}
-    for pod in pods:
-        for resource, amount in effective_request(pod).items():
-            total[resource] = total.get(resource, 0) + amount
-    if launcher is None:
-        return total
-    held = [claim for claim in links.claims_serving(launcher.vmi) if claim.bound_node == node]
-    for resource, units in _units_by_resource(held, links).items():
-        if resource in total:
-            total[resource] = max(0, total[resource] - units)
-    return total
-
-
 def _readable(shelf: Shelf[Any], needle: bytes) -> dict[str, Any]:
     """What has departed from a shelf, can be read and has the needle in it, by uid."""
     found = {}
@@ -349,16 +349,6 @@ def _readable(shelf: Shelf[Any], needle: bytes) -> dict[str, Any]:
             with suppress(ValidationError):
                 found[uid] = shelf.decoder.validate_json(body)
     return found
-
-
-def _units_by_resource(claims: Iterable[GPUClaim], links: Relations) -> Units:
-    units: Units = {}
-    for claim in claims:
-        gpu_class = links.classes.get(claim.spec.class_name)
-        if gpu_class is not None:
-            resource = gpu_class.spec.resource_name
-            units[resource] = units.get(resource, 0) + claim.spec.units
-    return units
 
 
 def _is_same(old: GPUClaim | None, new: GPUClaim) -> bool:
