@@ -47,21 +47,22 @@ def vm_set(key: Key, world: Relations) -> ClaimSet | None:
     if stage is Stage.GATED:
         return _measured(_gated(whole, world), world)
     members = (*_served_orders(whole, key, world), *_template_members(vmi, world))
-    return _measured(replace(whole, members=members), world) if members else None
+    if members:
+        return _measured(replace(whole, members=members), world)
+    unsold = tuple(_unsold_orders(whole, key, world))
+    obstacle = _class_not_found(unsold[0].spec.class_name) if unsold else None
+    return replace(whole, unsold=unsold, obstacle=obstacle) if unsold else None
 
 
 def order_set(key: Key, world: Relations) -> ClaimSet | None:
-    """The set of an order that no VM has in its own; None if one has, or if it is going away.
-
-    One whose class does not exist is in no VM's set: it says so itself, also before its VM starts.
-    """
+    """The set of an order that no VM has in its own; None if one has, or if it is going away."""
     claim = world.claims.get(key)
     if claim is None or is_template_claim(claim) or claim.metadata.deletion_timestamp is not None:
         return None
-    gpu_class = world.classes.get(claim.spec.class_name)
-    if gpu_class is not None and world.is_named_by_user(claim):
+    if world.is_named_by_user(claim):
         return None
     alone = ClaimSet(order_set_key(key), (), vm=world.holder_of(claim))
+    gpu_class = world.classes.get(claim.spec.class_name)
     if gpu_class is None:
         return replace(alone, unsold=(claim,), obstacle=_class_not_found(claim.spec.class_name))
     return _measured(replace(alone, members=(_member(claim, gpu_class),)), world)
@@ -153,7 +154,9 @@ def _gated(whole: ClaimSet, world: Relations) -> ClaimSet:
         return replace(whole, obstacle=Obstacle(Reason.CLASS_NOT_FOUND, text))
     orders, obstacle = _take_orders(whole, names, missing, world)
     if obstacle is not None:
-        return replace(whole, members=orders, obstacle=obstacle)
+        namespace, _, name = whole.key.partition("/")
+        unsold = tuple(_unsold_orders(whole, (namespace, name), world))
+        return replace(whole, members=orders, unsold=unsold, obstacle=obstacle)
     with_orders = replace(whole, members=orders)
     return _with_template_claims(with_orders, missing, world)
 
@@ -202,13 +205,25 @@ def _with_template_claims(whole: ClaimSet, missing: dict[str, int], world: Relat
 
 def _served_orders(whole: ClaimSet, key: Key, world: Relations) -> Iterable[Member]:
     """The orders that the VM names and that serve it."""
+    for claim in _orders_of(whole, key, world):
+        gpu_class = world.classes.get(claim.spec.class_name)
+        if gpu_class is not None:
+            yield _member(claim, gpu_class)
+
+
+def _unsold_orders(whole: ClaimSet, key: Key, world: Relations) -> Iterable[GPUClaim]:
+    """Those of them whose class does not exist."""
+    return (one for one in _orders_of(whole, key, world) if one.spec.class_name not in world.classes)
+
+
+def _orders_of(whole: ClaimSet, key: Key, world: Relations) -> Iterable[GPUClaim]:
     for name in world.names_of(key):
         claim = world.claims.get((key[0], name))
         if claim is None or is_template_claim(claim) or whole.vm is None:
             continue
-        holder, gpu_class = world.holder_of(claim), world.classes.get(claim.spec.class_name)
-        if gpu_class is not None and holder is not None and holder.uid == whole.vm.uid:
-            yield _member(claim, gpu_class)
+        holder = world.holder_of(claim)
+        if holder is not None and holder.uid == whole.vm.uid:
+            yield claim
 
 
 def _template_members(vmi: VirtualMachineInstance | None, world: Relations) -> Iterable[Member]:
