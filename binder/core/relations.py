@@ -86,7 +86,11 @@ class Relations:
     dirty_nodes: set[str] = field(default_factory=set)
     dirty_sets: set[SetId] = field(default_factory=set)
     dirty_orders: set[Key] = field(default_factory=set)
-    """Claims of which everybody who names them looks different: many VMs can name many orders."""
+    """Claims that look different to everybody who names them."""
+    dirty_vmis: set[str] = field(default_factory=set)
+    """Uids of VMIs whose pods and set look different."""
+    dirty_users: set[str] = field(default_factory=set)
+    """Uids of VMs and VMIs that use other orders."""
     _names: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     _uids: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     _pods_of: dict[str, dict[Key, Pod]] = field(default_factory=dict)
@@ -114,9 +118,8 @@ class Relations:
         holder, namers = self.holder_of(claim), self.namers.get(key_of(claim), {})
         if holder is None:
             return False
-        return any(
-            key in namers and namers[key].vm.uid == holder.uid for key in self.users.get(holder.uid, ())
-        )
+        few, many = sorted((namers.keys(), self.users.get(holder.uid, {}).keys()), key=len)
+        return any(key in many and namers[key].vm.uid == holder.uid for key in few)
 
     def retie_hopes(self, set_id: SetId, old: Iterable[Key], new: Iterable[Key]) -> None:
         """Remember which claims' coming and going the set looks different for."""
@@ -125,15 +128,23 @@ class Relations:
         for key in new:
             self.hoped.setdefault(key, {})[set_id] = None
 
-    def take_dirty_sets(self) -> set[SetId]:
-        """The sets that have to be formed anew, once."""
-        dirty = self.dirty_sets
+    def spread_marks(self) -> None:
+        """Mark the nodes and sets around what has changed, once: of everything there can be many."""
+        for uid in self.dirty_users:
+            for key in self.users.get(uid, ()):
+                self.dirty_sets.add(SetId(is_order=False, key=key))
+                if key in self.vmis:
+                    self.dirty_vmis.add(self.vmis[key].metadata.uid)
+        for uid in self.dirty_vmis & self._vmi_by_uid.keys():
+            meta = self._vmi_by_uid[uid].metadata
+            self.dirty_sets.add(SetId(is_order=False, key=(meta.namespace, meta.name)))
+            self.dirty_nodes.update(self._place.get(pod, "") for pod in self._pods_of.get(uid, ()))
         for order in self.dirty_orders:
-            dirty.add(SetId(is_order=True, key=order))
-            dirty.update(SetId(is_order=False, key=key) for key in self.namers.get(order, ()))
-            dirty.update(self.hoped.get(order, ()))
-        self.dirty_sets, self.dirty_orders = set(), set()
-        return dirty
+            self.dirty_sets.add(SetId(is_order=True, key=order))
+            self.dirty_sets.update(SetId(is_order=False, key=key) for key in self.namers.get(order, ()))
+            self.dirty_sets.update(self.hoped.get(order, ()))
+        for marks in (self.dirty_users, self.dirty_vmis, self.dirty_orders):
+            marks.clear()
 
     def claims_serving(self, vmi: VirtualMachineInstance) -> Iterator[GPUClaim]:
         """The claims of a VMI: its template claims, and the orders that its VM uses."""
@@ -157,7 +168,7 @@ class Relations:
             _tie(self._pods_of, uid, key, pod if is_now else None)
             if not is_now:
                 self._unplace(key, pod)
-            self._mark_vmi(uid)
+            self.dirty_vmis.add(uid)
         if new is not None:
             self._place_pod(key, new)
 
@@ -180,8 +191,7 @@ class Relations:
         self.dirty_sets.add(SetId(is_order=False, key=key))
         vm, vmi = self.vms.get(key), self.vmis.get(key)
         if vmi is not None:
-            for pod_key in self._pods_of.get(vmi.metadata.uid, ()):
-                self.dirty_nodes.add(self._place.get(pod_key, ""))
+            self.dirty_vmis.add(vmi.metadata.uid)
         live = vmi if vmi is not None and not vmi.is_final else None
         self._retie_uids(key, tuple(_uids(vm, live)))
         named = live.metadata if live else vm.spec.template.metadata if vm else None
@@ -207,10 +217,10 @@ class Relations:
             if is_template_claim(claim):
                 uid = controller_uid(claim.metadata, VMI_KIND)
                 _tie(self.template_claims, uid, key, tied)
-                self._mark_vmi(uid)
+                self.dirty_vmis.add(uid)
             else:
                 _tie(self.orders_of, user_uid(claim), key, tied)
-                self._mark_user(user_uid(claim))
+                self.dirty_users.add(user_uid(claim))
         self.dirty_orders.add(key)
 
     def _retie_names(self, key: Key, names: tuple[str, ...]) -> None:
@@ -275,21 +285,6 @@ class Relations:
         if node:
             _tie(self.pods_on, node, key, None)
             self.dirty_nodes.add(node)
-
-    def _mark_vmi(self, uid: str) -> None:
-        vmi = self._vmi_by_uid.get(uid)
-        if vmi is None:
-            return
-        self.dirty_sets.add(SetId(is_order=False, key=(vmi.metadata.namespace, vmi.metadata.name)))
-        for pod_key in self._pods_of.get(uid, ()):
-            self.dirty_nodes.add(self._place.get(pod_key, ""))
-
-    def _mark_user(self, uid: str) -> None:
-        for key in self.users.get(uid, ()):
-            self.dirty_sets.add(SetId(is_order=False, key=key))
-            vmi = self.vmis.get(key)
-            if vmi is not None:
-                self._mark_vmi(vmi.metadata.uid)
 
 
 def _tie(table: dict[Outer, dict[Inner, Value]], outer: Outer, inner: Inner, value: Value | None) -> None:

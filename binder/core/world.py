@@ -131,6 +131,7 @@ class World:
         self._take_claims(claims)
         if changes[GPUBudget.__name__] or changes[Namespace.__name__]:
             self.budgets = plant(self.state.of(GPUBudget).values(), self.state.of(Namespace).values())
+        links.spread_marks()
         self._measure_nodes()
         self._form_sets()
 
@@ -281,7 +282,7 @@ class World:
     def _form_sets(self) -> None:
         if len(self.relations.shapes) > MAX_SHAPES:
             self.relations.shapes.clear()  # sets that stand keep theirs
-        dirty = self.relations.take_dirty_sets()
+        dirty, self.relations.dirty_sets = self.relations.dirty_sets, set()
         self.changed |= dirty
         for set_id in sorted(dirty):
             form = order_set if set_id.is_order else vm_set
