@@ -127,6 +127,8 @@ def held_since(name: str, minute: int, units: int = 1) -> GPUClaim:
         (1, [held_since("old", 1, 2), held_since("new", 2, 2)], {"new", "old"}),
         (3, [held_since("a", 1), held_since("b", 3), held_since("c", 2), held_since("d", 4)], {"d"}),
         (2, [held_since("large", 2, 4), held_since("late", 3, 1)], {"large"}),
+        (1, [held_since("large", 2, 4), held_since("late", 3, 1)], {"large"}),
+        (1, [held_since("large", 1, 4), held_since("b", 2), held_since("late", 3)], {"large", "late"}),
         (0, [held_since("a", 1), held_since("b", 2)], {"a", "b"}),
     ],
 )
@@ -138,6 +140,17 @@ def test_of_a_short_node_only_as_many_leave_as_must_latest_bound_first(
     binder = Binder()
     assert binder.passes(short, *live).decisions == ()
     assert set(bound_to(binder.passes(short, *live, after_s=GRACE_S))) == leaving
+
+
+def test_set_that_holds_nothing_of_what_is_short_stays() -> None:
+    """R20: whatever was bound last."""
+    short = node("gpu-1", 1, more={T4: "2"})
+    there = state(short, node("gpu-2", 8, more={T4: "8"}), gpu_class(), gpu_class("t4", T4))
+    late = order("t", class_name="t4", node="gpu-1", boundAt="2026-12-01T05:59:00Z")
+    live = [held_since("old", 1), held_since("new", 2), late]
+    binder = Binder()
+    binder.passes(there, *live)
+    assert set(bound_to(binder.passes(there, *live, after_s=GRACE_S))) == {"new"}
 
 
 def test_of_equally_old_sets_the_idle_go_first_and_those_that_never_ran_last() -> None:

@@ -123,6 +123,13 @@ def test_nothing_is_deleted_without_a_node_with_room_and_the_claims_are_lost() -
     assert warn.reason is Reason.NODE_LOST
 
 
+def test_set_that_was_partly_lost_before_is_lost_once() -> None:
+    """R17, R22: step 2 has lost the rest of it already."""
+    lost = order("p", 9, vm_uid="vm-vm1", phase="Lost", lostFrom="x")
+    held = order("o", node="gpu-1", vm_uid="vm-vm1")
+    assert kinds_of(decide(cluster(vm(claims="o,p"), gone=True), held, lost)) == [LoseClaim]
+
+
 def test_room_for_the_launchers_memory_counts_too() -> None:
     """R21: a node with room is one with room for everything."""
     pod = pinned_launcher(node="gpu-1", phase="Running", requests={"memory": "600Gi"})
@@ -201,6 +208,9 @@ def test_no_more_vmis_are_deleted_in_a_minute_than_allowed_also_after_a_crash() 
     assert DeleteVmi not in kinds_of(second)
     assert second.wake_at_ms == binder.now_ms + 1
     assert kinds_of(binder.passes(rest, *live[5:], after_s=0.001)).count(DeleteVmi) == 2
+    assert len(binder.memory.deletions) == 2
+    binder.passes(cluster(), after_s=60)
+    assert binder.memory.deletions == {}
 
 
 def test_limit_on_deletions_stops_neither_idle_sets_nor_launchers_that_never_ran() -> None:
