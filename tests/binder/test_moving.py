@@ -81,6 +81,7 @@ def test_vmi_that_says_it_ran_is_deleted_as_a_vmi_also_before_it_was_seen_runnin
 def test_what_ends_anyway_is_not_deleted_again_and_keeps_its_next_place(objects: tuple[Lean, ...]) -> None:
     """R21: the claims follow when it is gone; until then nobody gets the room."""
     held = order("o", node="gpu-1", vm_uid="vm-vm1")
+    assert decide(cluster(*objects, gone=True, spare=0), held).decisions == ()
     result = decide(cluster(*objects, gone=True, spare=1), held, order("later"))
     assert bound_to(result) == {}
     assert not {DeletePod, DeleteVmi, LoseClaim} & set(kinds_of(result))
