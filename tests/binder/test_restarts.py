@@ -166,20 +166,38 @@ def test_hold_ends_where_the_node_refused_the_vm() -> None:
     assert placed_on(binder.passes(state(ONE, gpu_class(), vm(), *RIVAL))) == {"default/rival": "gpu-1"}
 
 
-def test_hold_ends_where_the_node_cannot_keep_it_and_not_for_the_troubles_of_others() -> None:
-    """R20, R39: the same grace as for what is held; another class's troubles do not count."""
-    spare = node("gpu-2", 0)
-    other = gpu_class("other", nodeSelector={"pool": "none"})
+def test_hold_ends_where_the_node_cannot_keep_it_after_the_grace() -> None:
+    """R20, R39: the class may no longer be on that node; another class of the resource may."""
+    classes = (gpu_class(nodeSelector={"pool": "gpu"}), gpu_class("other", default=True))
+    held = node("gpu-1", 1, labels={"pool": "gpu"})
+    run, pod = running_vm()[1:]
+    binder = Binder()
+    binder.passes(state(held, *classes, vm(), run, pod), HELD, keep_grace_s=60)
+    rival = state(node("gpu-1", 1), *classes, vm(), *RIVAL)
+    assert placed_on(binder.passes(rival, keep_grace_s=60)) == {}
+    assert placed_on(binder.passes(rival, after_s=59.999, keep_grace_s=60)) == {}
+    assert placed_on(binder.passes(rival, after_s=0.001, keep_grace_s=60)) == {"default/rival": "gpu-1"}
+
+
+def test_hold_is_not_ended_by_the_troubles_of_other_classes() -> None:
+    """R20, R39: what cannot be kept is another class's."""
+    classes = (gpu_class(default=True), gpu_class("other", nodeSelector={"pool": "none"}))
+    two, elsewhere = node("gpu-1", 2), order("x", class_name="other", node="gpu-1")
+    binder = Binder()
+    binder.passes(state(two, *classes, *running_vm()), HELD, elsewhere)
+    for after_s in (1, 120):
+        result = binder.passes(
+            state(two, *classes, vm(), *RIVAL), elsewhere, after_s=after_s, keep_grace_s=60
+        )
+        assert placed_on(result) == {}
+
+
+def test_hold_on_a_node_that_is_gone_is_none() -> None:
+    """R39: nothing is kept nowhere, and it is no error."""
     binder = Binder()
     ran(binder)
-    away = state(node("gpu-1", 1, ready="False"), spare, gpu_class(default=True), other, vm(), *RIVAL)
-    binder.passes(away)
-    back = state(ONE, spare, gpu_class(default=True), other, vm(), *RIVAL)
-    elsewhere = order("x", class_name="other", node="gpu-1")
-    assert placed_on(binder.passes(back, after_s=30)) == {}
-    two = state(node("gpu-1", 2), spare, gpu_class(default=True), other, vm(), *RIVAL)
-    assert placed_on(binder.passes(two, elsewhere, after_s=1)) == {}
-    assert placed_on(binder.passes(state(spare, gpu_class(), vm(), *RIVAL), after_s=1)) == {}
+    there = (node("gpu-2", 1), gpu_class(), vm(), *RIVAL)
+    assert placed_on(binder.passes(state(*there))) == {"default/rival": "gpu-2"}
 
 
 def test_vm_goes_elsewhere_when_its_node_cannot_take_it_back_and_frees_what_was_held() -> None:
