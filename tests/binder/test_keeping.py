@@ -30,6 +30,7 @@ AFTER_GRACE: dict[str, dict[str, Any]] = {
     "label gone": {"labels": {}},
     "label changed": {"labels": {"pool": "cpu"}},
     "short": {"units": 0},
+    "resource gone": {"resource": T4},
     "not-ready taint": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]},
     "unreachable taint": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]},
 }

@@ -12,7 +12,7 @@ from model.decisions import BindClaim, DeletePod, DeleteVmi, LoseClaim, WarnVmi
 from model.meta import Lean
 from model.reasons import Reason
 from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on, warnings
-from tests.binder.failing import GRACE_S, HELD, cluster
+from tests.binder.failing import GRACE_S, HELD, NO_EXECUTE, cluster
 from tests.builders import (
     gpu_class,
     launcher,
@@ -205,7 +205,8 @@ def test_no_more_vmis_are_deleted_in_a_minute_than_allowed_also_after_a_crash() 
     gone = {one.set for one in first.decisions}
     left = [o for o in objects if f"default/{o.metadata.name}" not in gone]  # type: ignore[attr-defined]
     rest = cluster(*left, gone=True, spare=8)
-    second = binder.passes(rest, *live[5:], after_s=59.999)
+    assert DeleteVmi not in kinds_of(binder.passes(rest, *live[5:], after_s=10))
+    second = binder.passes(rest, *live[5:], after_s=49.999)
     assert DeleteVmi not in kinds_of(second)
     assert second.wake_at_ms == binder.now_ms + 1
     assert kinds_of(binder.passes(rest, *live[5:], after_s=0.001)).count(DeleteVmi) == 2
@@ -323,6 +324,16 @@ def test_nothing_is_moved_on_old_news() -> None:
     stale = cluster(gone=True)
     stale.heard_ms -= 61_000
     assert decide(stale, HELD).decisions == ()
+
+
+def test_vmi_with_two_troubles_is_deleted_once() -> None:
+    """R21, R24: it counts once."""
+    binder, wrong = Binder(), {"ready": "False", "taints": [NO_EXECUTE]}
+    live = template_claim(node="gpu-1")
+    away = cluster(*running_vm(), ready="False")
+    binder.passes(away, live)
+    result = binder.passes(cluster(*running_vm(), **wrong), live, after_s=GRACE_S)
+    assert kinds_of(result) == [DeleteVmi]
 
 
 def test_launcher_that_is_stuck_on_a_failing_node_is_deleted_once() -> None:
