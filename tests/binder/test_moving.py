@@ -328,7 +328,7 @@ def test_nothing_is_moved_on_old_news() -> None:
 
 def test_vmi_with_two_troubles_is_deleted_once() -> None:
     """R21, R24: it counts once."""
-    binder, wrong = Binder(), {"ready": "False", "taints": [NO_EXECUTE]}
+    binder, wrong = Binder(), dict[str, Any](ready="False", taints=[NO_EXECUTE])
     live = template_claim(node="gpu-1")
     away = cluster(*running_vm(), ready="False")
     binder.passes(away, live)
