@@ -18,6 +18,7 @@ QUIET_AFTER = 30
 """Rounds of pass and answer without any event: more would be a loop of writes."""
 
 Act = tuple[str, object]
+History = list[tuple[Act, int]]
 nodes = st.sampled_from(("n0", "n1", "n2"))
 vms = st.tuples(st.sampled_from(("x", "x", "x", "y")), st.sampled_from(("a", "b", "c", "d")))
 offers = st.sampled_from(({H: "4"}, {H: "2"}, {H: "2", T: "2"}, {H: "1"}, {H: "0"}))
@@ -138,7 +139,7 @@ def checked_pass(loop: Loop, recent: list[int]) -> int:
     return len(result.decisions)
 
 
-def live(loop: Loop, history: list[tuple[Act, int]]) -> None:
+def live(loop: Loop, history: History) -> None:
     """Events with rounds between them, until nothing more happens."""
     recent: list[int] = []
     come_to_rest(loop, recent)
@@ -164,14 +165,14 @@ def come_to_rest(loop: Loop, recent: list[int]) -> None:
 
 @given(histories)
 @examples(40)
-def test_laws_hold_after_every_pass_and_everything_comes_to_rest(history: list[tuple[Act, int]]) -> None:
+def test_laws_hold_after_every_pass_and_everything_comes_to_rest(history: History) -> None:
     """Laws 1 to 5 and 7; a pass with nothing new decides nothing."""
     live(begin(hold_s=300), history)
 
 
 @given(histories)
 @examples(40)
-def test_nobody_waits_while_a_node_would_take_the_set(history: list[tuple[Act, int]]) -> None:
+def test_nobody_waits_while_a_node_would_take_the_set(history: History) -> None:
     """Law 6, and R12: by the reference, without holds for restarts, which it does not know."""
     loop = begin(hold_s=0)
     live(loop, history)
