@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from binder.core.claims import claim_ref, is_template_claim, orders_named_by
-from binder.core.launchers import Launcher, affinity_before_pin, has_run, vm_of
+from binder.core.launchers import (
+    VMI_KIND,
+    Launcher,
+    affinity_before_pin,
+    controller_uid,
+    has_run,
+    vm_of,
+)
 from binder.core.relations import Relations
 from binder.core.requests import effective_request
 from binder.core.room import PODS
@@ -196,7 +203,10 @@ def _with_template_claims(whole: ClaimSet, missing: dict[str, int], world: Relat
             return replace(whole, obstacle=choice)
         ref = ObjectRef(vmi.metadata.namespace, template_claim_name(vmi, choice.metadata.name))
         if (ref.namespace, ref.name) in world.claims:
-            text = f"claim {ref} exists and is not this VMI's; delete or rename it"
+            owner = controller_uid(world.claims[ref.namespace, ref.name].metadata, VMI_KIND)
+            is_own = owner == vmi.metadata.uid
+            state = "is being deleted" if is_own else "exists and is not this VMI's; delete or rename it"
+            text = f"claim {ref} {state}"
             taken = Obstacle(Reason.NAME_TAKEN, text)
             return replace(whole, obstacle=taken, taken=(ref.namespace, ref.name))
         whole = replace(whole, members=(*whole.members, Member(ref, choice, units)))
@@ -227,10 +237,11 @@ def _orders_of(whole: ClaimSet, key: Key, world: Relations) -> Iterable[GPUClaim
 
 
 def _template_members(vmi: VirtualMachineInstance | None, world: Relations) -> Iterable[Member]:
+    """Of a VMI; one that is being deleted is one while it is held: it stays until its launcher ends (R30)."""
     claims = world.template_claims.get(vmi.metadata.uid, {}) if vmi else {}
     for _, claim in sorted(claims.items()):
         gpu_class = world.classes.get(claim.spec.class_name)
-        if gpu_class is not None and claim.metadata.deletion_timestamp is None:
+        if gpu_class is not None and (claim.metadata.deletion_timestamp is None or claim.bound_node):
             yield _member(claim, gpu_class)
 
 

@@ -43,9 +43,11 @@ def release_ended(scene: Scene) -> None:
     """
     for _, claim_set in sorted(scene.world.queues[Queue.ENDED].items()):
         for member in claim_set.members:
-            if member.claim is not None and is_template_claim(member.claim):
+            if member.claim is None or not is_template_claim(member.claim):
+                continue
+            scene.settled.add(claim_set.key)  # nothing is placed with claims that are on their way out
+            if member.claim.metadata.deletion_timestamp is None:
                 scene.decisions.append(DeleteClaim(claim_set.key, member.ref))
-                scene.settled.add(claim_set.key)  # nothing is placed with claims that are on their way out
 
 
 def open_gates(scene: Scene) -> None:
@@ -67,5 +69,8 @@ def _is_in_use(claim: GPUClaim, scene: Scene) -> bool:
         uids = [
             vmi.metadata.uid for vmi in vmis if vmi is not None and key_of(claim)[0] == vmi.metadata.namespace
         ]
-    launchers = (one for uid in uids for one in links.launchers_of.get(uid, {}).values())
-    return any(not one.pod.is_terminal for one in launchers)
+    launchers = (one.pod for uid in uids for one in links.launchers_of.get(uid, {}).values())
+    is_held = bool(
+        claim.bound_node
+    )  # else nothing was pinned for it: the launcher waits, and need not for ever
+    return any(not pod.is_terminal and (is_held or not pod.is_gated) for pod in launchers)

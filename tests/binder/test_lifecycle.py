@@ -8,7 +8,17 @@ from binder.core.policy import Policy
 from binder.core.run_pass import run_pass
 from binder.core.world import look_at
 from model.claims import GPUClaim, GPUClass
-from model.decisions import CreateClaim, DeleteClaim, DeletePod, Keep, Kept, LetGo, UngateLauncher, WarnVmi
+from model.decisions import (
+    CreateClaim,
+    DeleteClaim,
+    DeletePod,
+    Keep,
+    Kept,
+    LetGo,
+    PinLauncher,
+    UngateLauncher,
+    WarnVmi,
+)
 from model.meta import Lean
 from model.names import FINALIZER
 from model.reasons import Reason
@@ -22,6 +32,7 @@ from tests.builders import (
     node,
     order,
     pinned_launcher,
+    raw_pod,
     running_vm,
     started_vm,
     state,
@@ -71,6 +82,28 @@ def test_claim_in_use_stays_until_its_launcher_has_ended(phase: str, is_enabled:
         ended = (*alive[:2], pinned_launcher(node="gpu-1", phase="Succeeded"))
         result = decide(state(node(), gpu_class(), *ended), claim, is_enabled=is_enabled)
         assert LetGo in kinds_of(result)
+
+
+def test_claim_that_is_deleted_while_its_launcher_waits_goes_and_is_made_anew() -> None:
+    """R30: it holds nothing, so nothing was pinned for it; else the two would wait for each other."""
+    full = (node(units=1), raw_pod("r", "gpu-1"), gpu_class(), *started_vm("vm1"))
+    result = decide(state(*full), template_claim(deleting=True))
+    assert [one for one in kinds_of(result) if one is not WarnVmi] == [LetGo]
+    assert result.waiting[0].message == "claim default/vm1-h100-vmi-vm1 is being deleted"
+    assert CreateClaim in kinds_of(decide(state(*full)))
+    order_named = (vm(claims="o"), vmi(claims="o"), launcher())
+    assert LetGo in kinds_of(decide(state(node(), gpu_class(), *order_named), order("o", deleting=True)))
+
+
+def test_held_claim_that_is_deleted_while_its_launcher_waits_serves_until_the_launcher_ends() -> None:
+    """R3, R30: the pin may be on its way already; a unit is not given back beside it."""
+    held = template_claim(node="gpu-1", deleting=True)
+    result = decide(state(node(), node("gpu-2"), gpu_class(), *started_vm("vm1")), held)
+    assert kinds_of(result) == [PinLauncher]
+    assert placed_on(result) == {"default/vm1": "gpu-1"}
+    running = running_vm(node="gpu-2")
+    moved = decide(state(node(), node("gpu-2"), gpu_class(), *running), held)
+    assert bound_to(moved) == {"vm1-h100-vmi-vm1": "gpu-2"}
 
 
 def test_claim_of_a_terminating_launcher_stays() -> None:

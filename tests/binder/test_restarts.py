@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,6 +114,16 @@ def test_unit_waits_only_for_a_vm_that_restarts(strategy: str, end: tuple[Lean, 
     ran(binder, *running_vm(strategy=strategy))
     result = binder.passes(state(ONE, gpu_class(), vm(strategy=strategy), *end, *RIVAL))
     assert (placed_on(result) == {}) is is_held
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_vm_with_the_deprecated_field_restarts_if_it_is_to_run(running: bool) -> None:
+    """R39: `running` instead of `runStrategy`."""
+    old = vm(strategy="")
+    machine = old.model_copy(update={"spec": old.spec.model_copy(update={"running": running})})
+    binder = Binder()
+    ran(binder, machine, *running_vm()[1:])
+    assert (placed_on(binder.passes(state(ONE, gpu_class(), machine, *RIVAL))) == {}) is running
 
 
 def test_vm_that_is_switched_to_halted_gives_its_unit_back() -> None:
@@ -232,7 +243,10 @@ def test_run_that_never_had_a_place_does_not_end_the_hold_of_the_one_before() ->
     """R39: a launcher that was deleted while it was gated held nothing."""
     binder = Binder()
     ran(binder)
-    binder.passes(state(ONE, gpu_class(), vm(), next_run()[0]), after_s=1)
+    waiting = template_claim("vm1", vmi_uid="run-2")
+    closed = node("gpu-1", 1, unschedulable=True)
+    binder.passes(state(closed, gpu_class(), vm(), *next_run()), waiting, after_s=1)
+    assert binder.memory.runs["run-2"].held == {}
     assert placed_on(binder.passes(state(ONE, gpu_class(), vm(), *RIVAL), after_s=1)) == {}
 
 
@@ -293,9 +307,19 @@ def test_history_remembers_the_run_and_forgets_it_after_an_hour() -> None:
     binder.passes(gone)
     assert binder.memory.runs["vmi-vm1"].ended_ms == binder.now_ms
     binder.passes(gone, after_s=3600)
-    assert binder.memory.runs
+    assert set(binder.memory.runs) == {"vmi-vm1"}
     binder.passes(gone, after_s=0.001)
     assert binder.memory.runs == {}
+
+
+def test_run_that_failed_is_remembered_as_such_while_its_vmi_is_still_there() -> None:
+    """R14, R39: RerunOnFailure restarts it."""
+    binder = Binder()
+    ran(binder)
+    binder.passes(state(ONE, gpu_class(), vm(), *FAILED))
+    binder.passes(state(ONE, gpu_class(), vm(), *FAILED), after_s=1)
+    ended = Run("default", "vm1", "vm-vm1", has_run=True, node="gpu-1", held={"h100": 1}, has_failed=True)
+    assert binder.memory.runs == {"vmi-vm1": replace(ended, ended_ms=binder.now_ms - 1000)}
 
 
 def test_what_ends_keeps_what_it_held_in_memory_while_it_ends() -> None:
