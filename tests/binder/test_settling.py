@@ -122,6 +122,14 @@ def test_annotation_that_changes_while_it_waits_changes_the_set() -> None:
     assert placed_on(decide(state(*there, vmi(claims="o2")), *orders)) == {"default/vm1": "b"}
 
 
+def test_template_claim_that_an_order_has_made_needless_has_no_part() -> None:
+    """R7: what the launcher asks for *beyond* the orders; the annotation came while it waited."""
+    there = (node("a", 2), gpu_class(), vm(), vmi(claims="o"), launcher(units=2))
+    result = decide(state(*there), template_claim(units=2), order("o", 2))
+    assert bound_to(result) == {"o": "a"}
+    assert placed_on(result) == {"default/vm1": "a"}
+
+
 def test_oldest_vm_that_names_an_order_gets_it_and_the_other_is_told() -> None:
     """R18."""
     old, young = (vm(n, claims="o", created=f"2026-12-0{d}T00:00:00Z") for n, d in (("z-old", 1), ("a", 2)))
