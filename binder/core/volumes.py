@@ -4,7 +4,7 @@ Rules read in kubernetes/kubernetes pkg/scheduler/framework/plugins/volumebindin
 component-helpers/storage/volume. What volumes demand is put into selectors, which a node must all match:
 
 - A bound claim allows the nodes of its volume's node affinity, and of its volume's zone and region labels.
-- An unbound claim of a WaitForFirstConsumer class allows the nodes where a volume can be made, or where a free
+- An unbound claim of a WaitForFirstConsumer class allows the nodes where a volume can be made or a free
   one is; once a node was selected for it, that one.
 - Any other claim keeps every node away: until it is bound, or for good where it is Lost or being deleted.
 
@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from binder.core.launchers import Launcher
+from binder.core.launchers import Launcher, controller_uid
 from binder.core.nodes import FreeVolume, VolumeChoice, VolumeWish, labels_match
 from binder.core.sets import Obstacle
 from binder.core.state import ClusterState
+from model.pods import Pod
 from model.quantity import MalformedQuantity, nano_units
 from model.reasons import Reason
 from model.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -56,11 +57,14 @@ class _Unbound:
 def volume_reach(launcher: Launcher, state: ClusterState) -> VolumeReach | Obstacle:
     """What the launcher's volumes demand of a node, or VolumePending."""
     namespace = launcher.pod.metadata.namespace
+    made_for_pod = set(_ephemeral(launcher.pod))
     reach: list[NodeSelector] = []
     unbound: list[_Unbound] = []
     for name in sorted(set(claim_names(launcher))):
         claim = state.of(PersistentVolumeClaim).get((namespace, name))
         demands = _Pending("does not exist") if claim is None else _demands(claim, state)
+        if claim and name in made_for_pod and not _is_made_for(claim, launcher.pod):
+            demands = _Pending("was not made for this pod")
         match demands:
             case _Pending():
                 text = f"PersistentVolumeClaim {namespace}/{name} {demands.why}"
@@ -77,13 +81,23 @@ def claim_names(launcher: Launcher) -> Iterable[str]:
     for volume in launcher.pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name
-        elif volume.ephemeral is not None:
-            yield f"{launcher.pod.metadata.name}-{volume.name}"
+    yield from _ephemeral(launcher.pod)
     for disk in launcher.vmi.spec.volumes:
         if disk.persistent_volume_claim is not None and disk.persistent_volume_claim.hotpluggable:
             yield disk.persistent_volume_claim.claim_name
         if disk.data_volume is not None and disk.data_volume.hotpluggable:
             yield disk.data_volume.name
+
+
+def _ephemeral(pod: Pod) -> Iterator[str]:
+    """Claims that are made for the pod alone, once it exists."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is None and volume.ephemeral is not None:
+            yield f"{pod.metadata.name}-{volume.name}"
+
+
+def _is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    return controller_uid(claim.metadata, "Pod") == pod.metadata.uid
 
 
 def _demands(claim: PersistentVolumeClaim, state: ClusterState) -> list[NodeSelector] | _Unbound | _Pending:
