@@ -47,7 +47,9 @@ def vm_set(key: Key, world: Relations) -> ClaimSet | None:
         return None
     launcher = _current(world.launchers_of.get(vmi.metadata.uid, {}).values()) if vmi else None
     stage = _stage(vmi, launcher)
-    user = vm_of(vmi, world.vms) if vmi else VmRef(key[1], vm.metadata.uid) if vm else None
+    user = VmRef(key[1], vm.metadata.uid) if vm else None
+    if vmi is not None and not (vmi.is_final and vm is not None):  # one that has ended speaks for no VM
+        user = vm_of(vmi, world.vms)
     whole = ClaimSet(
         "/".join(key), (), stage, user, vmi, launcher, _run_strategy(vm) if _is_run_of(vm, user) else ""
     )
