@@ -193,13 +193,9 @@ def _take_orders(whole: ClaimSet, names: Iterable[str], missing: dict[str, int],
 
 
 def _with_template_claims(whole: ClaimSet, missing: dict[str, int], world: Relations) -> ClaimSet:
-    """One template claim per resource still missing: those that exist, then new ones.
-
-    One that holds nothing and whose resource is no longer missing, since an order is named now, has no part.
-    """
+    """One template claim per resource still missing: those that exist, then new ones."""
     assert whole.vmi is not None
-    vmi, own = whole.vmi, _template_members(whole.vmi, world)
-    found = tuple(member for member in own if member.node or member.is_lost or member.resource in missing)
+    vmi, found = whole.vmi, tuple(_template_members(whole.vmi, world))
     whole = replace(whole, members=(*whole.members, *found))
     for member in found:
         _cover(missing, member.resource, member.units)

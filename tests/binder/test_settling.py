@@ -122,10 +122,11 @@ def test_annotation_that_changes_while_it_waits_changes_the_set() -> None:
     assert placed_on(decide(state(*there, vmi(claims="o2")), *orders)) == {"default/vm1": "b"}
 
 
-def test_template_claim_that_an_order_has_made_needless_has_no_part() -> None:
-    """R7: what the launcher asks for *beyond* the orders; the annotation came while it waited."""
+def test_template_claim_that_an_order_has_made_needless_stays_of_the_set_until_it_is_deleted() -> None:
+    """R7, R16: a set is what the VM names *and* has templated; the annotation came while it waited."""
     there = (node("a", 2), gpu_class(), vm(), vmi(claims="o"), launcher(units=2))
-    result = decide(state(*there), template_claim(units=2), order("o", 2))
+    assert reason_of(decide(state(*there), template_claim(units=2), order("o", 2))) is Reason.TOO_LARGE
+    result = decide(state(*there), template_claim(units=2, deleting=True), order("o", 2))
     assert bound_to(result) == {"o": "a"}
     assert placed_on(result) == {"default/vm1": "a"}
 
