@@ -224,6 +224,33 @@ def test_vm_goes_elsewhere_when_its_node_cannot_take_it_back_and_frees_what_was_
     assert placed_on(binder.passes(state(*there), moved)) == {"default/rival": "gpu-1"}
 
 
+def test_what_was_held_is_free_in_the_pass_in_which_its_vm_goes_elsewhere() -> None:
+    """R39: for those behind it."""
+    binder = Binder()
+    ran(binder)
+    there = (ONE, node("gpu-2", 1, labels={"z": "1"}), gpu_class(), vm(), *next_run(node_selector={"z": "1"}))
+    later = started_vm("later", created="2030-01-01T00:00:00Z")
+    assert placed_on(binder.passes(state(*there, *later))) == {
+        "default/vm1": "gpu-2",
+        "default/later": "gpu-1",
+    }
+
+
+def test_hold_of_two_classes_of_one_resource_is_their_sum() -> None:
+    """R39: units are held by resource."""
+    both = (gpu_class(default=True), gpu_class("other"))
+    live = (
+        template_claim("vm1", 1, node="gpu-1"),
+        template_claim("vm1", 2, class_name="other", node="gpu-1"),
+    )
+    binder, four = Binder(), node("gpu-1", 4)
+    binder.passes(state(four, *both, *running_vm(units=3)), *live)
+    assert placed_on(binder.passes(state(four, *both, vm(), *started_vm("two", 2)))) == {}
+    assert placed_on(binder.passes(state(four, *both, vm(), *started_vm("one", 1)))) == {
+        "default/one": "gpu-1"
+    }
+
+
 def test_two_restarts_within_the_hold_are_one_hold() -> None:
     """R39: a VM holds what it last held, once."""
     two = node("gpu-1", 2)
