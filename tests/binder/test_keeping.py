@@ -68,6 +68,20 @@ def test_trouble_that_does_not_pass_moves_a_set_at_once(wrong: dict[str, Any]) -
     assert bound_to(decide(cluster(**wrong), HELD)) == {"o": "gpu-2"}
 
 
+def test_node_that_is_replaced_under_its_name_has_the_grace_to_offer_what_is_held() -> None:
+    """R20: a claim names a node; the new machine's device plugin is still to come."""
+    fresh = cluster(units=0)
+    one = fresh.shelves["Node"].models["", "gpu-1"]
+    meta = one.metadata.model_copy(update={"uid": "another"})
+    fresh.shelves["Node"].models["", "gpu-1"] = one.model_copy(update={"metadata": meta})
+    binder = Binder()
+    binder.passes(cluster(), HELD)
+    assert binder.passes(fresh, HELD, after_s=1).decisions == ()
+    assert binder.passes(cluster(), HELD, after_s=60).decisions == ()
+    binder.passes(fresh, HELD, after_s=1)
+    assert bound_to(binder.passes(fresh, HELD, after_s=GRACE_S)) == {"o": "gpu-2"}
+
+
 def test_node_that_is_being_deleted_is_left_at_once() -> None:
     """R8a, R20: it takes nothing new and will not keep what it has."""
     gpu_1, gpu_2 = nodes()
