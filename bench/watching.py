@@ -14,6 +14,7 @@ from bench.figures import Figure
 from bench.fold import pod_body
 from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.redis_streams import RedisLog, connect
+from ingest.causes import Cause
 from ingest.watcher import KindWatcher
 from kube.port import ALL, INITIAL_EVENTS_END, Json, ObjectKey, Page, Selection, WatchEvent, WatchType
 from model.kinds import BY_KIND
@@ -34,7 +35,13 @@ class Silent:
     def object_malformed(self, kind: str, raw: Json, why: str) -> None:
         """See WatchObserver."""
 
-    def watch_restarted(self, kind: str, why: str, wait_s: float) -> None:
+    def watch_restarted(self, kind: str, cause: Cause, why: str, wait_s: float) -> None:
+        """See WatchObserver."""
+
+    def heard(self, kind: str) -> None:
+        """See WatchObserver."""
+
+    def listed(self, kind: str) -> None:
         """See WatchObserver."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from eventlog.entries import Entry, Stored
+from eventlog.entries import Entry, Stored, id_order
 
 START = "0-0"
 """The place before the first entry."""
@@ -33,6 +33,13 @@ class LogInfo:
     entries: int
     last_id: str
     pending: int
+    lag_ms: int = 0
+    """From the last entry that the binder has been given to the newest one; 0 when it has it."""
+
+
+def lag_between(given_id: str, last_id: str) -> int:
+    """Milliseconds from one entry to a later one; 0 where none was given yet: a count says more then."""
+    return 0 if given_id == START else max(0, id_order(last_id)[0] - id_order(given_id)[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from binder.core.state import ClusterState, Key
+from binder.core.usage import ClassUse, budget_use, class_use
 from binder.core.world import World, look_at
 from kube.errors import NotFound
 from kube.port import Reader, list_all
@@ -45,6 +46,25 @@ class ClaimLine:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class ClassLine:
+    """One class, and who has its units."""
+
+    name: str
+    resource: str
+    use: ClassUse
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """One limit of a budget, and what its namespaces use of it."""
+
+    budget: str
+    of: str
+    used: int
+    limit: int
+
+
 async def read(client: Reader, now_ms: int) -> World:
     """List every kind once, and count as a pass does; kinds not served are empty. Raises ApiError."""
     state, claims = ClusterState(heard_ms=now_ms), dict[Key, GPUClaim]()
@@ -82,6 +102,22 @@ def node_holdings(world: World) -> list[NodeHolding]:
                 held = bound.get((node, name), 0)
                 found.append(NodeHolding(node, name, room.allocatable[resource], held, raw))
     return found
+
+
+def class_lines(world: World) -> list[ClassLine]:
+    """Every class, by name."""
+    classes = sorted(world.relations.classes.items())
+    return [ClassLine(name, one.spec.resource_name, class_use(world, one)) for name, one in classes]
+
+
+def budget_lines(world: World) -> list[BudgetLine]:
+    """Every limit, by the budget's name: classes, then resources."""
+    lines = []
+    for name, use in budget_use(world).items():
+        spec = world.budgets.budgets[name].spec
+        for limits, used in ((spec.classes, use.classes), (spec.resources, use.resources)):
+            lines += [BudgetLine(name, of, used.get(of, 0), limit) for of, limit in sorted(limits.items())]
+    return lines
 
 
 def claim_lines(world: World) -> list[ClaimLine]:

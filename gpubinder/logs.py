@@ -56,8 +56,12 @@ def _keys(record: logging.LogRecord) -> dict[str, Any]:
     return keys
 
 
+def plain(text: str) -> str:
+    """What others wrote, as part of one line: cut, and without anything that a terminal would obey."""
+    cut = text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "..."
+    return cut if cut.isprintable() else repr(cut)[1:-1]
+
+
 def _text(value: Any) -> str:
-    text = f"{value:.3f}" if isinstance(value, float) else str(value)
-    text = text if text.isprintable() else repr(text)[1:-1]
-    text = text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "..."
+    text = plain(f"{value:.3f}" if isinstance(value, float) else str(value))
     return f'"{text}"' if " " in text or not text else text

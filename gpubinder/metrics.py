@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter as Tally
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from binder.consumer import PassReport
+from eventlog.port import LogInfo
 from gpubinder.logs import say
+from ingest.causes import Cause
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 """From a pass over one set to far beyond what 5,000 nodes may cost."""
+
+
+AWAY_S = 30.0
+"""A store that has not answered for longer makes the process not ready."""
+DEAF_S = 120.0
+"""So does an API server that tells nothing of a kind: its streams are reopened every 80 s."""
 
 
 class Metrics:
@@ -30,19 +41,70 @@ class Metrics:
         self.waiting = Gauge("gpubinder_sets", "Sets by state and reason", ["state", "reason"], registry=to)
         self.leader = Gauge("gpubinder_leader", "1 while this process is the active binder", registry=to)
         self.epoch = Gauge("gpubinder_leader_epoch", "Epoch of the term as leader", registry=to)
+        lag = "gpubinder_stream_lag"
+        self.lag_entries = Gauge(f"{lag}_entries", "Entries not yet acknowledged", registry=to)
+        self.lag_s = Gauge(f"{lag}_seconds", "From the last entry read to the newest", registry=to)
+        self.age_s = Gauge(
+            "gpubinder_watch_age_seconds", "Since the API server told of a kind", ["kind"], registry=to
+        )
         labels = ["kind", "type", "result"]
         self.events = Counter("gpubinder_watch_events", "Watched changes", labels, registry=to)
-        self.restarts = Counter("gpubinder_watch_restarts", "Restarts of a watch loop", ["kind"], registry=to)
+        self.restarts = Counter(
+            "gpubinder_watch_restarts", "Restarts of a watch loop", ["kind", "cause"], registry=to
+        )
         self.quarantined = Counter("gpubinder_quarantined", "Objects and entries not read", registry=to)
 
 
 class Observer:
     """Hears of passes, watches and terms; writes log lines and counts."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
         self._metrics = metrics
+        self._clock = clock
         self._last_blocked: str | None = None
+        self._heard_s: dict[str, float] = {}
+        self._unlisted: set[str] = set()
+        self._log_away_s: float | None = None
         self.is_ready = False
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether each of our kinds is in the log, and neither store has been away for long."""
+        now_s = self._clock()
+        is_log_away = self._log_away_s is not None and now_s - self._log_away_s > AWAY_S
+        return not (
+            is_log_away or self._unlisted or any(now_s - at > DEAF_S for at in self._heard_s.values())
+        )
+
+    def kind_taken(self, kind: str) -> None:
+        """A loop of ours begins to watch the kind."""
+        self._unlisted.add(kind)
+        self.heard(kind)
+        self._metrics.age_s.labels(kind).set_function(lambda: self._clock() - self._heard_s.get(kind, 0.0))
+
+    def kind_given_up(self, kind: str) -> None:
+        """Another replica has it now."""
+        self._unlisted.discard(kind)
+        self._heard_s.pop(kind, None)
+        with suppress(KeyError):
+            self._metrics.age_s.remove(kind)
+
+    def heard(self, kind: str) -> None:
+        """The API server has told something of the kind."""
+        self._heard_s[kind] = self._clock()
+
+    def listed(self, kind: str) -> None:
+        """A complete list of the kind is in the log."""
+        self._unlisted.discard(kind)
+
+    def log_asked(self, info: LogInfo | None) -> None:
+        """How the log is, or None: it did not answer."""
+        if info is None:
+            self._log_away_s = self._clock() if self._log_away_s is None else self._log_away_s
+            return
+        self._log_away_s = None
+        self._metrics.lag_entries.set(info.pending)
+        self._metrics.lag_s.set(info.lag_ms / 1000)
 
     def pass_done(self, report: PassReport) -> None:
         """One info line per pass that did or blocked something; decisions at debug."""
@@ -82,9 +144,9 @@ class Observer:
         self._metrics.quarantined.inc()
         say(logging.ERROR, "object_malformed", object=f"{kind} {name}", cause=why, next="correct the object")
 
-    def watch_restarted(self, kind: str, why: str, wait_s: float) -> None:
+    def watch_restarted(self, kind: str, cause: Cause, why: str, wait_s: float) -> None:
         """A watch loop waits and begins again."""
-        self._metrics.restarts.labels(kind).inc()
+        self._metrics.restarts.labels(kind, cause).inc()
         say(logging.WARNING, "watch_restarted", kind=kind, cause=why, again_in_s=wait_s)
 
     def lease_unreachable(self, why: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import orjson
@@ -15,7 +15,18 @@ from rich.table import Table
 from eventlog.errors import LogError
 from eventlog.port import LogInfo, Quarantined
 from gpubinder.errors import CommandError
-from gpubinder.holdings import ClaimLine, NodeHolding, claim_lines, node_holdings, read
+from gpubinder.holdings import (
+    BudgetLine,
+    ClaimLine,
+    ClassLine,
+    NodeHolding,
+    budget_lines,
+    claim_lines,
+    class_lines,
+    node_holdings,
+    read,
+)
+from gpubinder.logs import plain
 from gpubinder.settings import Settings
 from gpubinder.stores import now_ms, open_cluster, open_log
 from gpubinder.system import LEASE
@@ -23,6 +34,7 @@ from kube.errors import ApiError, NotFound
 from kube.port import Client, ObjectKey
 from model.resources import LEASES
 
+_OF_A_CLASS = ("Nodes", "GPUs", "Bound", "Raw", "Lost", "Pending", "Free")
 QUARANTINE_SHOWN = 20
 WATCHER_MS = 6_000
 """A replica that was not heard of for longer is not counted as watching."""
@@ -32,6 +44,8 @@ WATCHER_MS = 6_000
 class Status:
     """All that is shown."""
 
+    classes: list[ClassLine]
+    budgets: list[BudgetLine]
     nodes: list[NodeHolding]
     claims: list[ClaimLine]
     log: LogInfo
@@ -51,6 +65,8 @@ async def show_status(settings: Settings, *, as_json: bool) -> None:
             world = await read(client, now_ms())
             leader, epoch = await _leader(client, settings.lease_namespace)
             status = Status(
+                class_lines(world),
+                budget_lines(world),
                 node_holdings(world),
                 claim_lines(world),
                 await store.log.info(),
@@ -81,6 +97,17 @@ async def _leader(client: Client, namespace: str) -> tuple[str, int]:
 
 def _print(status: Status, console: Console) -> None:
     console.print(
+        _table("Classes", ("Class", "Resource"), _OF_A_CLASS, [
+            (c.name, c.resource, *astuple(c.use)) for c in status.classes
+        ])
+    )  # fmt: skip
+    if status.budgets:
+        console.print(
+            _table("Budgets", ("Budget", "Of"), ("Used", "Limit"), [
+                (b.budget, b.of, b.used, b.limit) for b in status.budgets
+            ])
+        )  # fmt: skip
+    console.print(
         _table("Nodes", ("Node", "Class"), ("GPUs", "Bound", "Raw", "Free"), [
             (n.node, n.gpu_class, n.allocatable, n.bound, n.raw, n.free) for n in status.nodes
         ])
@@ -93,13 +120,16 @@ def _print(status: Status, console: Console) -> None:
     )  # fmt: skip
     for claim in status.claims:
         if claim.reason:
-            told = escape(f"{claim.namespace}/{claim.name}: {claim.reason}: {claim.message}")
-            line = f"[yellow]waits[/yellow] {told}"
-            console.print(line, soft_wrap=True)
+            told = f"{claim.namespace}/{claim.name}: {claim.reason}: {claim.message}"
+            console.print(f"[yellow]waits[/yellow] {escape(plain(told))}", soft_wrap=True)
     for item in status.quarantined:
-        console.print(f"[red]quarantined[/red] {escape(item.what)}: {escape(item.why)}", soft_wrap=True)
+        told = f"{escape(plain(item.what))}: {escape(plain(item.why))}"
+        console.print(f"[red]quarantined[/red] {told}", soft_wrap=True)
     log = status.log
-    console.print(f"log      {log.entries} entries, last {log.last_id}, {log.pending} not yet acknowledged")
+    lag = f", the binder {log.lag_ms / 1000:.1f} s behind" if log.lag_ms else ""
+    console.print(
+        f"log      {log.entries} entries, last {log.last_id}, {log.pending} not yet acknowledged{lag}"
+    )
     console.print(f"watchers {', '.join(status.watchers) or 'none'}")
     console.print(f"leader   {status.leader or 'none'}, epoch {status.epoch}")
 
@@ -111,5 +141,5 @@ def _table(title: str, left: tuple[str, ...], right: tuple[str, ...], rows: list
     for name in right:
         table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*(escape(plain(str(cell))) for cell in row))
     return table

@@ -15,6 +15,7 @@ from typing import Any
 from binder.bind import bind
 from binder.consumer import Post
 from binder.leader import Leader, LeaseName
+from eventlog.errors import LogError
 from gpubinder.errors import CommandError
 from gpubinder.metrics import Metrics, Observer
 from gpubinder.settings import Settings
@@ -72,23 +73,42 @@ async def _keep_watch(store: LogStore, client: HttpClient, settings: Settings) -
             continue  # a store is away: the loops say so, and wait
 
 
+async def _ask_log(store: LogStore, observer: Observer) -> None:
+    """How far behind its reader the log is, for metrics and readiness."""
+    while True:
+        try:
+            observer.log_asked(await store.log.info())
+        except LogError:
+            observer.log_asked(None)
+        await asyncio.sleep(WATCH_S)
+
+
 @asynccontextmanager
 async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> AsyncIterator[System]:
     """Start what the roles need, and stop it in order. Raises CommandError."""
     instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
     metrics = Metrics()
     observer = Observer(metrics)
+
+    def is_ready() -> bool:
+        binds = Role.BIND not in roles or observer.is_ready
+        return binds and (Role.WATCH not in roles or observer.is_watching)
+
     async with (
         open_log(settings.log_choice, settings.cluster, instance) as store,
         open_cluster(settings.cluster_choice) as client,
-        serving("0.0.0.0", settings.metrics_port, metrics.registry, lambda: observer.is_ready),  # noqa: S104
+        serving("0.0.0.0", settings.metrics_port, metrics.registry, is_ready),  # noqa: S104
     ):
         await check_cluster_of_log(store.log, client, settings)
         loops: list[Coroutine[Any, Any, None]] = []
         if Role.WATCH in roles:
 
-            def watch(kind: str) -> Coroutine[Any, Any, None]:
-                return KindWatcher(client, store.log, BY_KIND[kind], instance, now_ms, observer).run()
+            async def watch(kind: str) -> None:
+                observer.kind_taken(kind)
+                try:
+                    await KindWatcher(client, store.log, BY_KIND[kind], instance, now_ms, observer).run()
+                finally:
+                    observer.kind_given_up(kind)
 
             loops += [Replica(store.presence, instance, BY_KIND, watch).run()]
             loops += [beat(store.log, instance, now_ms)]
@@ -102,9 +122,7 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
             loops += [
                 bind(Post(client, store.log, leader, settings.policy, now_ms, observer, instance), observer)
             ]
-        else:
-            observer.is_ready = True
-        loops += [_keep_watch(store, client, settings)]
+        loops += [_keep_watch(store, client, settings), _ask_log(store, observer)]
         tasks = tuple(asyncio.create_task(loop) for loop in loops)
         try:
             yield System(client, observer, tasks)

@@ -17,9 +17,9 @@ class Backoff:
     rng: random.Random = field(default_factory=random.Random)
     failures: int = 0
 
-    def next_s(self, at_least_s: float = 0.0) -> float:
+    def next_s(self, at_least_s: float = 0.0, limit_s: float = LIMIT_S) -> float:
         """Seconds to wait after one more failure, between half and all of the doubled time."""
-        ceiling = min(LIMIT_S, FIRST_S * 2.0 ** min(self.failures, 16))
+        ceiling = min(limit_s, FIRST_S * 2.0 ** min(self.failures, 16))
         self.failures += 1
         return max(at_least_s, ceiling * self.rng.uniform(0.5, 1.0))
 

@@ -17,7 +17,8 @@ from typing import Protocol
 from eventlog.entries import Entry, EntryType
 from eventlog.errors import LogError, LogReplaced
 from eventlog.port import EventAppender, Quarantine, Quarantined
-from ingest.backoff import Backoff
+from ingest.backoff import LIMIT_S, Backoff
+from ingest.causes import Cause, cause_of
 from ingest.entries import Origin, change_entry, gone_entry, marker_entry
 from ingest.listing import Listing
 from kube.errors import ApiError, BadRequest, Gone, Invalid, NotFound, TooManyRequests
@@ -33,6 +34,8 @@ STREAM_S = 80
 """A stream is to end before its silence counts as a hang (90 s): an idle kind sends not even bookmarks."""
 GUARD_S = 5.0
 """How often a watcher looks whether the log is still the one it listed for."""
+LOG_LIMIT_S = 3.0
+"""The longest wait for Redis: it serves us alone, and what it missed has to be listed again."""
 ABSENT_RETRY_S = 5.0
 """How soon a kind whose CRD is installed while we run is noticed (R32 wants 30 s)."""
 
@@ -58,8 +61,16 @@ class WatchObserver(Protocol):
         """An object could not be read as its kind, and was passed over."""
         ...
 
-    def watch_restarted(self, kind: str, why: str, wait_s: float) -> None:
+    def watch_restarted(self, kind: str, cause: Cause, why: str, wait_s: float) -> None:
         """The loop starts again after `wait_s`."""
+        ...
+
+    def heard(self, kind: str) -> None:
+        """The API server has told something of the kind, if only that nothing happens."""
+        ...
+
+    def listed(self, kind: str) -> None:
+        """A complete list of the kind is in the log, or that it is not served."""
         ...
 
 
@@ -88,10 +99,9 @@ class KindWatcher:
                 version = await self._turn(version)
             except (Gone, LogReplaced) as error:
                 version = ""
-                await self._wait(str(error))
+                await self._wait(error)
             except (ApiError, LogError) as error:
-                at_least_s = error.retry_after_s if isinstance(error, TooManyRequests) else 0.0
-                await self._wait(str(error), at_least_s)
+                await self._wait(error)
 
     async def _turn(self, version: str) -> str:
         """One stream, with the list before it where there is none to go on from; returns where it ended."""
@@ -110,18 +120,24 @@ class KindWatcher:
             self._can_stream_lists = False  # a server before 1.32: page by page then
             return ""
 
-    async def _wait(self, why: str, at_least_s: float = 0.0) -> None:
-        wait_s = self.backoff.next_s(at_least_s)
-        self.observer.watch_restarted(self.kind.resource.kind, why, wait_s)
+    async def _wait(self, error: ApiError | LogError) -> None:
+        """Each peer has its own patience: Redis back after minutes is written to within seconds."""
+        at_least_s = error.retry_after_s if isinstance(error, TooManyRequests) else 0.0
+        is_log = isinstance(error, LogError)
+        wait_s = self.backoff.next_s(at_least_s, LOG_LIMIT_S if is_log else LIMIT_S)
+        self.observer.watch_restarted(self.kind.resource.kind, cause_of(error), str(error), wait_s)
         await asyncio.sleep(wait_s)
 
     async def _kind_absent(self, error: NotFound) -> None:
         """The API server does not serve the kind (yet): say so once, and look again soon (R32)."""
         identity = await self.log.identity()
         if self._absent_in != identity:
-            self.observer.watch_restarted(self.kind.resource.kind, str(error), ABSENT_RETRY_S)
+            kind = self.kind.resource.kind
+            self.observer.watch_restarted(kind, Cause.ABSENT, str(error), ABSENT_RETRY_S)
             await self.log.append_once([self._marker(EntryType.ABSENT)], identity)
             self._absent_in = identity
+        self.observer.heard(self.kind.resource.kind)
+        self.observer.listed(self.kind.resource.kind)
         await asyncio.sleep(ABSENT_RETRY_S)
 
     async def _list(self) -> str:
@@ -129,6 +145,7 @@ class KindWatcher:
         token = ""
         while True:
             page = await self.client.list_page(self.kind.resource, limit=PAGE, continue_token=token)
+            self.observer.heard(self.kind.resource.kind)
             await self._append_listed(page.items)
             token = page.continue_token
             if not token:
@@ -149,6 +166,7 @@ class KindWatcher:
         gone = [gone_entry(self.kind, known, version, origin) for known in self._listing.gone()]
         await self._append(gone)
         await self.log.append_once([self._marker(EntryType.SYNCED, version)], self._listing.identity)
+        self.observer.listed(self.kind.resource.kind)
 
     async def _follow_while_ours(self, version: str) -> str:
         """Follow, and raise LogReplaced when the log is exchanged, also while nothing happens to the kind."""
@@ -173,6 +191,7 @@ class KindWatcher:
         listed: list[Json] = []
         async with aclosing(stream) as events:
             async for event in events:
+                self.observer.heard(self.kind.resource.kind)
                 if version:
                     await self._append_change(event)
                 elif ends_initial_list(event):
@@ -186,6 +205,7 @@ class KindWatcher:
                     continue
                 version = _version_of(event.object) or version
                 self.backoff.reset()
+        self.observer.heard(self.kind.resource.kind)
         return version
 
     async def _append_change(self, event: WatchEvent) -> None:

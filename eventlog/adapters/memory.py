@@ -28,6 +28,7 @@ from eventlog.port import (
     Retention,
     Seen,
     Snapshot,
+    lag_between,
 )
 
 
@@ -183,7 +184,9 @@ class MemoryLog:
         """See Log."""
         waiting = len(self._events) - self._delivered + len(self._pending)
         last_id = self._events[-1][0] if self._events else "0-0"
-        return LogInfo(self._identity, len(self._events), last_id, waiting)
+        given_id = self._events[self._delivered - 1][0] if self._delivered else "0-0"
+        lag_ms = lag_between(given_id, last_id)
+        return LogInfo(self._identity, len(self._events), last_id, waiting, lag_ms)
 
     async def cluster_of(self, uid: str) -> str:
         """See Log."""

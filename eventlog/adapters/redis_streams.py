@@ -25,6 +25,7 @@ from eventlog.port import (
     Retention,
     Seen,
     Snapshot,
+    lag_between,
 )
 from model.kinds import BY_KIND
 
@@ -187,7 +188,11 @@ class RedisLog:
             last: Any = await redis.xrevrange(self._keys.events, count=1)
             groups: Any = await redis.xinfo_groups(self._keys.events) if length else []
         pending = sum(int(group["pending"]) + int(group.get("lag") or 0) for group in groups)
-        return LogInfo(identity, length, text_of(last[0][0]) if last else "0-0", pending)
+        last_id = text_of(last[0][0]) if last else "0-0"
+        given = [text_of(group["last-delivered-id"]) for group in groups]
+        return LogInfo(
+            identity, length, last_id, pending, lag_between(max(given, key=id_order, default="0-0"), last_id)
+        )
 
     async def cluster_of(self, uid: str) -> str:
         """See Log."""

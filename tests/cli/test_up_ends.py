@@ -184,3 +184,5 @@ def test_metrics_and_health_are_served_while_it_runs(tmp_path: Path) -> None:
     assert "gpubinder_leader 1.0" in metrics
     assert 'gpubinder_watch_events_total{kind="Node",result="appended",type="ADDED"} 3.0' in metrics
     assert "gpubinder_pass_duration_seconds_count" in metrics
+    assert 'gpubinder_watch_age_seconds{kind="Pod"}' in metrics
+    assert "gpubinder_stream_lag_seconds 0.0" in metrics

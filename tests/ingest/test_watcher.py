@@ -9,6 +9,7 @@ from typing import Any
 
 from eventlog.adapters.memory import MemoryLog
 from eventlog.entries import Entry, EntryType, StoredEntry
+from ingest.causes import Cause
 from ingest.watcher import KindWatcher
 from kube.errors import Gone, TooManyRequests, Unreachable
 from kube.port import ALL, Json, ObjectKey, Page, Selection
@@ -23,6 +24,9 @@ from simulator.virtual_time import Clock, run_virtual
 class Seen:
     malformed: list[str] = field(default_factory=list)
     restarts: list[tuple[str, float]] = field(default_factory=list)
+    causes: list[Cause] = field(default_factory=list)
+    heard_of: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
 
     def event_seen(self, kind: str, change: str, *, is_appended: bool) -> None:
         pass
@@ -30,8 +34,15 @@ class Seen:
     def object_malformed(self, kind: str, raw: Json, why: str) -> None:
         self.malformed.append(why)
 
-    def watch_restarted(self, kind: str, why: str, wait_s: float) -> None:
+    def watch_restarted(self, kind: str, cause: Cause, why: str, wait_s: float) -> None:
         self.restarts.append((why, wait_s))
+        self.causes.append(cause)
+
+    def heard(self, kind: str) -> None:
+        self.heard_of.append(kind)
+
+    def listed(self, kind: str) -> None:
+        self.lists.append(kind)
 
 
 @dataclass(slots=True)

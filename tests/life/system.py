@@ -16,6 +16,7 @@ from binder.leader import Leader, LeaseName
 from eventlog.adapters.memory import MemoryLog
 from eventlog.port import Retention
 from ingest.backoff import Backoff
+from ingest.causes import Cause
 from ingest.heart import beat
 from ingest.watcher import KindWatcher
 from kube.port import Client, Json, ObjectKey
@@ -59,8 +60,14 @@ class Told:
     def object_malformed(self, kind: str, raw: Json, why: str) -> None:
         self.unreadable.append(f"{kind} {raw['metadata']['name']}: {why}")
 
-    def watch_restarted(self, kind: str, why: str, wait_s: float) -> None:
+    def watch_restarted(self, kind: str, cause: Cause, why: str, wait_s: float) -> None:
         self.restarts.append(f"{kind}: {why}")
+
+    def heard(self, kind: str) -> None:
+        pass
+
+    def listed(self, kind: str) -> None:
+        pass
 
 
 @dataclass(slots=True)

@@ -30,6 +30,9 @@ async def test_status_shows_holdings_and_reasons(stage: Stage) -> None:
         text = (await asyncio.to_thread(gpubinder, *options)).stdout
     mine = {"node": node, "gpu_class": stage.class_name, "allocatable": 2, "bound": 1, "raw": 0}
     assert mine in told["nodes"]
+    (mine_class,) = (one for one in told["classes"] if one["name"] == stage.class_name)
+    use = {"nodes": 1, "allocatable": 2, "bound": 1, "raw": 0, "lost": 0, "pending": 2, "free": 1}
+    assert mine_class["use"] == use
     claims = {claim["vm"] or claim["reason"]: claim for claim in told["claims"]}
     assert (claims["first"]["node"], claims["first"]["phase"]) == (node, "Bound")
     assert (claims["NoRoom"]["units"], claims["NoRoom"]["phase"]) == (2, "Pending")

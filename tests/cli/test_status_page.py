@@ -1,0 +1,50 @@
+"""What `gpubinder status` shows of a running system: the log, and what could not be read."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+from eventlog.adapters.embedded import EmbeddedServer
+from eventlog.adapters.redis_streams import connect
+from eventlog.port import Quarantined
+from simulator.http_face import write_kubeconfig
+from tests.cli.process import gpubinder
+from tests.cli.test_up_ends import is_up, running, until
+
+pytestmark = pytest.mark.enable_socket
+HOSTILE = "GPUClaim x/\x1b[2J\x1b[31mevil\r\nquarantined nothing\u202e"
+
+
+async def plant(url: str, item: Quarantined) -> None:
+    log = await connect(url, "default", "planter", lambda: time.time_ns() // 1_000_000)
+    await log.quarantine(item)
+    await log.close()
+
+
+def test_quarantined_entries_are_listed_and_cannot_fool_the_terminal(tmp_path: Path) -> None:
+    """Names are the tenants': no escape sequence, no line of its own, no flood."""
+    server, log, config = EmbeddedServer(), tmp_path / "log", tmp_path / "kubeconfig"
+    server.start()
+    try:
+        with running(log, "up", "--embedded", "--redis", server.url, "--lease-namespace", "default"):
+            until(lambda: is_up(log), "up")
+            write_kubeconfig(config, log.read_text().partition("api_server=")[2].split()[0])
+            asyncio.run(plant(server.url, Quarantined(HOSTILE, "no\x07object\n", b"\xff{}")))
+            asyncio.run(plant(server.url, Quarantined("Node " + "n" * 1_000_000, "w" * 1_000_000)))
+            options = ("--kubeconfig", str(config), "--redis", server.url, "--lease-namespace", "default")
+            text = gpubinder("status", *options)
+            as_json = orjson.loads(gpubinder("status", *options, "--json").stdout)
+    finally:
+        server.stop()
+    assert text.returncode == 0, text.stderr
+    shown = [line for line in text.stdout.splitlines() if line.startswith("quarantined")]
+    assert len(shown) == 2
+    assert not any(character in text.stdout for character in "\x1b\x07\r\u202e")
+    assert max(map(len, shown)) < 2_000
+    assert HOSTILE in [item["what"] for item in as_json["quarantined"]]
+    assert "leader   " in text.stdout
