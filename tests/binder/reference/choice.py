@@ -123,16 +123,11 @@ class Reference:
         return found
 
     def template_claims(self, pod: Raw, vmi: Raw, orders: list[Wanted]) -> list[Wanted]:
-        """R7: those that exist and are needed, or hold or held something; then one for what is missing."""
+        """R7: those that exist, then one for what is missing of each resource that is sold."""
+        own = [c for c in self.cluster["GPUClaim"] if owner_uid(c, "VirtualMachineInstance") == uid(vmi)]
+        found = [self.as_wanted(claim) for claim in sorted(own, key=name) if resource_of(claim, self.cluster)]
         sold = {c["spec"]["resourceName"] for c in self.cluster["GPUClass"]}
         asked = {resource: units for resource, units in request(pod).items() if resource in sold and units}
-        own = [c for c in self.cluster["GPUClaim"] if owner_uid(c, "VirtualMachineInstance") == uid(vmi)]
-        found = []
-        for claim in sorted(own, key=name):
-            resource = resource_of(claim, self.cluster)
-            ordered = sum(one.units for one in orders if one.resource == resource)
-            if resource and (claim["status"]["phase"] != "Pending" or asked.get(resource, 0) > ordered):
-                found.append(self.as_wanted(claim))
         if not asked and not orders:
             raise Waits("ClassNotFound")
         for resource, units in sorted(asked.items()):
