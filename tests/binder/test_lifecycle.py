@@ -156,6 +156,15 @@ def test_class_stays_while_a_claim_names_it_whatever_its_phase(is_enabled: bool)
     assert let_go.kind is Kept.CLASS
 
 
+def test_class_that_goes_without_our_finalizer_is_left_to_go() -> None:
+    """R30: the API server takes no new finalizer then, and there is none of ours to take off."""
+    bare_class = going(gpu_class())
+    meta = bare_class.metadata.model_copy(update={"finalizers": ("other.io/finalizer",)})
+    gone_soon = bare_class.model_copy(update={"metadata": meta})
+    assert decide(state(gone_soon)).decisions == ()
+    assert decide(state(gone_soon, node()), order("o", node="gpu-1")).decisions == ()
+
+
 def test_class_that_is_going_away_sells_nothing_new_and_serves_what_it_has() -> None:
     """R30: else each restart of a VM would keep it; its deletion always ends."""
     there = (going(gpu_class()), node("gpu-1", 4))

@@ -171,6 +171,16 @@ def test_claims_follow_their_launcher_whatever_the_room_there(phase: str) -> Non
     assert bound_to(result) == {"o": "b"}
 
 
+def test_claims_do_not_follow_a_launcher_that_ends() -> None:
+    """R19: a *running* launcher; what comes next is seen when it has gone."""
+    ending = (
+        vm(claims="o"),
+        vmi(phase="Running", claims="o", node="b", deleting=True),
+        pinned_launcher(pin="b", node="b", phase="Running"),
+    )
+    assert decide(state(node("a"), node("b"), gpu_class(), *ending), of_vm1("o")).decisions == ()
+
+
 def migrating(where: str, *, source: str = "Running", target: str | None = "Running") -> tuple[Lean, ...]:
     """vm1 moves from node a to node b; `where` is what its VMI calls its node."""
     pods = [pinned_launcher(pin="a", node="a", phase=source)]
