@@ -106,6 +106,13 @@ def test_held_claim_that_is_deleted_while_its_launcher_waits_serves_until_the_la
     assert bound_to(moved) == {"vm1-h100-vmi-vm1": "gpu-2"}
 
 
+def test_lost_claim_of_a_launcher_that_runs_stays() -> None:
+    """R22, R30: it holds nothing, and its VM still uses it."""
+    lost = order("o", phase="Lost", lostFrom="gpu-1", vm_uid="vm-vm1", deleting=True)
+    there = state(node(ready="False"), gpu_class(), *running_vm(claims="o"))
+    assert LetGo not in kinds_of(decide(there, lost))
+
+
 def test_claim_of_a_terminating_launcher_stays() -> None:
     """R30: deletion is not the end of the pod."""
     dying = (vm(), vmi(deleting=True), pinned_launcher(node="gpu-1", phase="Running", deleting=True))
