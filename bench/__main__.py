@@ -10,10 +10,16 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from bench import fold, log, passes, watching
+from bench import fold, log, passes, retention, watching
 from bench.figures import Figure
 
-PARTS = {"log": log.figures, "watch": watching.figures, "fold": fold.figures, "pass": passes.figures}
+PARTS = {
+    "log": log.figures,
+    "retention": retention.figures,
+    "watch": watching.figures,
+    "fold": fold.figures,
+    "pass": passes.figures,
+}
 
 
 @click.command()
