@@ -110,6 +110,11 @@ def test_namespace_under_two_budgets_must_fit_both_and_counts_once_in_a_common_r
     assert refusal(tree, "a", {"h100": 2}, {"a": {"h100": 2}}) != ""
 
 
+def test_without_budgets_nothing_is_limited() -> None:
+    """R27: also in a namespace that the log has not told of."""
+    assert refusal(plant([], []), "a", {"h100": 1024}, {}) == ""
+
+
 def test_class_that_no_budget_names_is_not_limited_and_a_limit_of_zero_is_one() -> None:
     """R27, API: a class not named is not limited here."""
     tree = plant([budget(h100=0)], [namespace("a")])
