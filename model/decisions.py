@@ -56,6 +56,8 @@ class BindClaim:
     vm: VmRef | None
     bound_at: str
     generation: int = 0
+    caution: str = ""
+    """What the scheduler may still refuse the node for; for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from binder.core.claims import claim_ref, is_template_claim, orders_named_by
+from binder.core.foreign import caution
 from binder.core.launchers import (
     VMI_KIND,
     Launcher,
@@ -50,9 +51,10 @@ def vm_set(key: Key, world: Relations) -> ClaimSet | None:
     user = VmRef(key[1], vm.metadata.uid) if vm else None
     if vmi is not None and not (vmi.is_final and vm is not None):  # one that has ended speaks for no VM
         user = vm_of(vmi, world.vms)
-    whole = ClaimSet(
-        "/".join(key), (), stage, user, vmi, launcher, _run_strategy(vm) if _is_run_of(vm, user) else ""
-    )
+    run_strategy = _run_strategy(vm) if _is_run_of(vm, user) else ""
+    whole = ClaimSet("/".join(key), (), stage, user, vmi, launcher, run_strategy)
+    if launcher is not None:
+        whole = replace(whole, caution=caution(launcher.pod))
     if stage is Stage.GATED:
         return _measured(_gated(whole, world), world)
     members = (*_served_orders(whole, key, world), *_template_members(vmi, world))

@@ -85,6 +85,7 @@ def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene)
         scene.wake_by(until_ms)
         return
     why = f"the scheduler cannot place the launcher on {pin}, where its GPUs are held"
+    why += f"; {claim_set.caution}" if claim_set.caution else ""
     if claim_set.run_strategy in RESTARTED_AFTER_POD_DELETION:
         _remember(launcher, pin, why, scene)
         _delete(launcher, why, scene)

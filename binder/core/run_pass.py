@@ -8,7 +8,7 @@ is carried out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from binder.core.explanation import Explanation, explain
 from binder.core.lifecycle import keep_claims, keep_classes, open_gates, release_ended
@@ -127,6 +127,8 @@ def _tell_waiting(scene: Scene) -> tuple[Waiting, ...]:
     for one in scene.stuck:
         claim_set = one.claim_set
         why = _why(one, scene, known)
+        if claim_set.caution:
+            why = replace(why, message=f"{why.message}; {claim_set.caution}")
         obstacle = Obstacle(why.reason, why.message)
         is_news = marked_reason(claim_set) != why.reason
         told = marks(claim_set, obstacle, scene.now_ms) if is_news or refreshed < MAX_REFRESHED else []

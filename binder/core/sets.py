@@ -133,6 +133,8 @@ class ClaimSet:
     run_strategy: str = ""
     """Of the VM; empty where there is none."""
     obstacle: Obstacle | None = None
+    caution: str = ""
+    """What else the scheduler will weigh that no node was looked at for."""
     unsold: tuple[GPUClaim, ...] = ()
     """Claims whose class does not exist."""
     taken: Key | None = None

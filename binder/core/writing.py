@@ -119,7 +119,8 @@ def _binding(claim_set: ClaimSet, member: Member, node: str, now_ms: int) -> Bin
         return None
     generation = claim.metadata.generation if claim else 1
     since = claim.status.bound_at if claim is not None and member.node == node else None
-    return BindClaim(claim_set.key, member.ref, node, claim_set.vm, since or rfc3339(now_ms), generation)
+    at, vm = since or rfc3339(now_ms), claim_set.vm
+    return BindClaim(claim_set.key, member.ref, node, vm, at, generation, claim_set.caution)
 
 
 def pin(claim_set: ClaimSet, launcher: Launcher, node: str) -> PinLauncher:

@@ -54,7 +54,8 @@ def status_patch(decision: BindClaim | MarkWaiting | LoseClaim, ref: ObjectRef) 
 def bound_patch(decision: BindClaim, ref: ObjectRef) -> Json:
     """A merge patch of status: Bound, with what an earlier phase left taken away."""
     vm = {"name": decision.vm.name, "uid": decision.vm.uid} if decision.vm else None
-    placed = _condition("True", "Placed", f"held on {decision.node}", decision.bound_at, decision.generation)
+    text = f"held on {decision.node}" + (f"; {decision.caution}" if decision.caution else "")
+    placed = _condition("True", "Placed", text, decision.bound_at, decision.generation)
     status = {
         "phase": "Bound",
         "nodeName": decision.node,
