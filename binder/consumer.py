@@ -216,7 +216,7 @@ class Term:
                 )
                 continue
             was_blocked = bool(self.state.missing_kinds())
-            fold_entry(self.state, stored.entry)
+            fold_entry(self.state, stored.entry, id_order(stored.id)[0])
             telling += stored.entry.type is not EntryType.HEARTBEAT or was_blocked
         return telling
 

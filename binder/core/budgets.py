@@ -83,13 +83,15 @@ def refusal(
 
 def _way_to_root(name: str, by_name: Mapping[str, GPUBudget]) -> tuple[tuple[str, ...], str]:
     """The budgets from here up, and what is wrong on the way."""
-    way = [name]
-    while parent := by_name[way[-1]].spec.parent:
+    way = dict.fromkeys([name])
+    last = name
+    while parent := by_name[last].spec.parent:
         if parent in way:
             return tuple(way), f"its parents form a cycle through {parent}"
         if parent not in by_name:
             return tuple(way), f"parent {parent} does not exist"
-        way.append(parent)
+        way[parent] = None
+        last = parent
     return tuple(way), ""
 
 

@@ -133,10 +133,13 @@ class ClusterState:
                 yield kind, key, why
 
 
-def fold_entry(state: ClusterState, entry: Entry) -> None:
-    """Take one entry in. Kinds unknown to us are passed over."""
+def fold_entry(state: ClusterState, entry: Entry, appended_ms: int = LATEST_MS) -> None:
+    """Take one entry in. Kinds unknown to us are passed over.
+
+    `appended_ms` is the log's own time of it: a watcher whose clock runs ahead must not hide a silence.
+    """
     if entry.ts_ms <= LATEST_MS:
-        state.heard_ms = max(state.heard_ms, entry.ts_ms)
+        state.heard_ms = max(state.heard_ms, min(entry.ts_ms, appended_ms))
     shelf = state.shelves.get(entry.kind)
     if shelf is None:
         if entry.type is EntryType.HEARTBEAT:

@@ -246,3 +246,12 @@ def test_namespace_that_the_log_has_not_told_of_waits_while_there_are_budgets() 
     assert reason_of(result) is Reason.BUDGET_EXCEEDED
     assert "namespace fresh is not known yet" in result.waiting[0].message
     assert bound_to(decide(cluster(budget(labels=TEAM, h100=1), namespace("fresh")), fresh)) == {"o": "n"}
+
+
+def test_chain_of_a_thousand_budgets_is_walked_once_for_each() -> None:
+    """And its end counts what its beginning covers."""
+    chain = [budget("b0")] + [budget(f"b{n}", parent=f"b{n - 1}") for n in range(1, 1000)]
+    tree = plant(chain, [namespace()])
+    assert len(tree.over["default"]) == 1000
+    assert tree.covers["b0"] == ["default"]
+    assert not tree.faults

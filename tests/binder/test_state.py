@@ -114,3 +114,12 @@ def test_snapshot_of_another_version_is_not_read() -> None:
     body = zlib.decompress(encode_state(ClusterState()))
     assert decode_state(zlib.compress(body)) is not None
     assert decode_state(zlib.compress(body.replace(b'"v":%d' % VERSION, b'"v":0'))) is None
+
+
+def test_watcher_whose_clock_runs_ahead_hides_no_silence() -> None:
+    """R33: the log's own time of an entry bounds what its watcher says."""
+    state = ClusterState()
+    fold_entry(state, Entry(EntryType.HEARTBEAT, ts_ms=9_000_000), appended_ms=5_000)
+    assert state.heard_ms == 5_000
+    fold_entry(state, Entry(EntryType.HEARTBEAT, ts_ms=6_000), appended_ms=7_000)
+    assert state.heard_ms == 6_000
