@@ -26,7 +26,7 @@ lint: $(STAMP) ## ruff, mypy strict, import contracts
 	$(BIN)/lint-imports
 
 test: $(STAMP) ## the fast tests: unit tables, properties, contracts on simulator and embedded Redis
-	$(BIN)/pytest -m "not envtest"
+	$(BIN)/pytest -m "not envtest" -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: crds
 crds: $(STAMP) ## write deploy/crds and deploy/admission from the models
