@@ -118,7 +118,10 @@ def resizing(*, reason: str = "", **container_status: Any) -> Json:
         (resizing(allocatedResources={"cpu": "3"}), 3000),
         (resizing(allocatedResources={"cpu": "1"}), 2000),
         (resizing(allocatedResources={"cpu": "1"}, resources={"requests": {"cpu": "4"}}), 4000),
+        (resizing(allocatedResources={"cpu": "4"}, resources={"requests": {"cpu": "3"}}), 4000),
         (resizing(resources={"requests": {"cpu": "1"}}), 2000),
+        (resizing(reason="Infeasible"), 0),
+        (resizing(reason="Infeasible", resources={"requests": {"cpu": "1"}}), 1000),
         (resizing(reason="Deferred", allocatedResources={"cpu": "1"}), 2000),
         (resizing(reason="Infeasible", allocatedResources={"cpu": "1"}), 1000),
         (
@@ -132,7 +135,22 @@ def resizing(*, reason: str = "", **container_status: Any) -> Json:
 )
 def test_the_most_of_wanted_given_and_in_force_counts_while_resized(status: Json, cpu: int) -> None:
     """What the node can never give does not count as wanted."""
-    assert taken(container(cpu="2"), status=status, nodeName="gpu-1") == {"cpu": cpu}
+    assert taken(container(cpu="2"), status=status, nodeName="gpu-1").get("cpu", 0) == cpu
+
+
+def test_container_without_a_status_counts_by_its_spec_beside_one_that_is_resized() -> None:
+    status = resizing(allocatedResources={"cpu": "3"})
+    assert taken(container(cpu="2"), container("d", cpu="1"), status=status, nodeName="gpu-1") == {
+        "cpu": 4000
+    }
+
+
+def test_amounts_of_the_whole_pods_status_count_also_where_its_spec_has_none() -> None:
+    status = {"allocatedResources": {"cpu": "5"}, "resources": {"requests": {"cpu": "4", "memory": "1Gi"}}}
+    assert taken(container(cpu="1"), status=status, nodeName="gpu-1") == {"cpu": 5000, "memory": 2**30}
+    assert taken(container(cpu="1"), status={"allocatedResources": {"cpu": "5"}}, nodeName="gpu-1") == {
+        "cpu": 1000
+    }
 
 
 def test_status_of_a_pod_without_a_node_counts_nothing() -> None:
@@ -144,6 +162,9 @@ def test_pod_level_resize_counts_the_most_of_the_pods_own_status() -> None:
     status = {"allocatedResources": {"cpu": "5"}, "resources": {"requests": {"cpu": "4", "memory": "1Gi"}}}
     got = taken(container(cpu="1"), resources={"requests": {"cpu": "2"}}, status=status, nodeName="gpu-1")
     assert got == {"cpu": 5000, "memory": 2**30}
+    in_force = {"allocatedResources": {"cpu": "5"}, "resources": {"requests": {"cpu": "6"}}}
+    got = taken(container(cpu="1"), resources={"requests": {"cpu": "2"}}, status=in_force, nodeName="gpu-1")
+    assert got == {"cpu": 6000}
     infeasible = {**status, **resizing(reason="Infeasible")}
     got = taken(container(cpu="1"), resources={"requests": {"cpu": "9"}}, status=infeasible, nodeName="gpu-1")
     assert got == {"cpu": 5000, "memory": 2**30}
