@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,6 +20,8 @@ from binder.core.snapshot import decode_state, encode_state
 from binder.core.state import ClusterState, fold_entry
 from binder.core.world import World
 from binder.effects.carry_out import Outcome, carry_out
+from binder.effects.leased import WRITE_TIMEOUT_S, LeasedClient
+from binder.effects.patience import Failing, Patience
 from binder.journal import intent_body, outcome_body
 from binder.leader import Leader
 from binder.live import list_claims
@@ -36,6 +38,8 @@ from eventlog.port import (
     Snapshots,
 )
 from kube.port import Client
+from model.decisions import Decision, WarnPod, WarnVmi
+from model.instants import rfc3339
 from projections.folds.memory import PROJECTIONS, Memory, as_fields, recalled
 
 MAX_BATCH = 5000
@@ -44,9 +48,6 @@ DRAIN_LIMIT_S = 0.5
 """A batch ends after 50 ms without an entry, after 500 ms, or at 5,000 entries."""
 IDLE_S = 2.0
 """How long one read waits for the first entry; the lease is looked at in between."""
-RETRY_FIRST_S = 0.2
-RETRY_LIMIT_S = 10.0
-"""While sets fail, the next pass comes after 0.2 s, doubling to 10 s."""
 HEARTBEATS_KEPT = 100
 """Entries that decide nothing wait for the next pass to be acknowledged; so many wait for nobody."""
 KEEP = Retention()
@@ -55,8 +56,8 @@ MAX_QUARANTINED = 64 * 1024
 SNAPSHOT_S = 600.0
 SNAPSHOT_ENTRIES = 20_000
 """A snapshot is due after ten minutes or 20,000 entries: what a start then folds takes no time."""
-WRITE_TIMEOUT_S = 5.0
-"""No write begins unless the lease is ours for longer than it may take."""
+MAX_UNSAID = 1000
+"""Warnings that could not be written and are tried again; more are dropped: the claims say the same."""
 
 
 class PassObserver(Protocol):
@@ -94,6 +95,8 @@ class PassReport:
     entries: int
     result: PassResult
     outcomes: tuple[Outcome, ...]
+    failing: Mapping[str, Failing]
+    """Sets that wait after a failure, and until when (s on the loop's clock)."""
     decide_s: float
     total_s: float
 
@@ -127,7 +130,8 @@ class Term:
     position: str = START
     _identity: str = ""
     _unacknowledged: list[str] = field(default_factory=list)
-    _failures: int = 0
+    _patience: Patience = field(default_factory=Patience)
+    _unsaid: list[Decision] = field(default_factory=list)
     _reported: dict[str, str] = field(default_factory=dict)
     _snapshot_at_s: float = 0.0
     _since_snapshot: int = 0
@@ -149,7 +153,7 @@ class Term:
         gc.freeze()  # the folded cluster stays: looking through all of it again and again would halt passes
         while self.post.leader.is_ours_for(WRITE_TIMEOUT_S):
             entries = await self._drain()
-            if entries or self._failures or self._is_time():
+            if entries or self._is_time():
                 await self._pass(entries)
             elif len(self._unacknowledged) > HEARTBEATS_KEPT:
                 await self._conclude(())
@@ -188,7 +192,7 @@ class Term:
 
     async def _drain(self) -> int:
         """Read until it is quiet; returns how many entries say more than that a watcher lives."""
-        wait_s = min(self._retry_wait_s() if self._failures else IDLE_S, self._sleep_s())
+        wait_s = self._sleep_s()
         deadline = _now_s() + wait_s + DRAIN_LIMIT_S
         room, telling = MAX_BATCH, 0
         while room > 0 and _now_s() < deadline:
@@ -222,7 +226,7 @@ class Term:
 
     async def _pass(self, entries: int) -> None:
         post, began = self.post, _now_s()
-        claims = await list_claims(post.client, post.observer.claim_unreadable)
+        claims = await list_claims(post.client, post.observer.claim_unreadable, self._world.relations.claims)
         decide_began = _now_s()
         now_ms = post.now_ms()
         self._world.update(claims)
@@ -232,12 +236,24 @@ class Term:
         await self._commit(result, now_ms)
         if not post.leader.is_ours_for(WRITE_TIMEOUT_S):
             return
-        outcomes = tuple(await carry_out(post.client, result.decisions, post.instance))
-        has_failed = any(outcome.error for outcome in outcomes)
-        self._failures = self._failures + 1 if has_failed else 0
+        outcomes = await self._carry_out(result.decisions, now_ms)
         await self._conclude(outcomes)
-        post.observer.pass_done(PassReport(entries, result, outcomes, decide_s, _now_s() - began))
+        failing = dict(self._patience.failing)
+        post.observer.pass_done(PassReport(entries, result, outcomes, failing, decide_s, _now_s() - began))
         await self._save_snapshot_when_due()
+
+    async def _carry_out(self, decisions: Sequence[Decision], now_ms: int) -> tuple[Outcome, ...]:
+        """One round, in which sets that failed before may have to wait for a later one."""
+        post, began_s = self.post, _now_s()
+        client = LeasedClient(post.client, post.leader.is_ours_for)
+        chosen = self._patience.may_try((*self._unsaid, *decisions), began_s)
+        unsaid = [one for one in self._unsaid if one not in chosen]
+        outcomes = await carry_out(client, chosen, post.instance)
+        self._patience.note(outcomes, began_s, _now_s())
+        unsaid += [one.decision for one in outcomes if one.error and _is_warning(one.decision)]
+        unsaid += self._patience.complaints(outcomes, rfc3339(now_ms))
+        self._unsaid = unsaid[:MAX_UNSAID]
+        return tuple(outcomes)
 
     async def _commit(self, result: PassResult, now_ms: int) -> None:
         """Intent and memory in one transaction: what was learned is durable before its effect (R14)."""
@@ -265,17 +281,23 @@ class Term:
         self._reported = found
 
     def _is_time(self) -> bool:
-        """Whether a grace, a hold or a rejection has run out since the last pass."""
-        return self._wake_at_ms is not None and self.post.now_ms() >= self._wake_at_ms
+        """Whether a grace, a hold or a rejection has run out since the last pass, or a set is due again."""
+        due_s = self._patience.due_at_s()
+        is_due = due_s is not None and _now_s() >= due_s
+        return is_due or (self._wake_at_ms is not None and self.post.now_ms() >= self._wake_at_ms)
 
     def _sleep_s(self) -> float:
         """How long nothing is due."""
-        if self._wake_at_ms is None:
-            return IDLE_S
-        return max(0.001, (self._wake_at_ms - self.post.now_ms()) / 1000)
+        due_s, wait_s = self._patience.due_at_s(), IDLE_S
+        if due_s is not None:
+            wait_s = min(wait_s, due_s - _now_s())
+        if self._wake_at_ms is not None:
+            wait_s = min(wait_s, (self._wake_at_ms - self.post.now_ms()) / 1000)
+        return max(0.001, wait_s)
 
-    def _retry_wait_s(self) -> float:
-        return min(RETRY_LIMIT_S, RETRY_FIRST_S * 2.0 ** min(self._failures - 1, 16))
+
+def _is_warning(decision: Decision) -> bool:
+    return isinstance(decision, WarnVmi | WarnPod)
 
 
 def _bytes_of(unreadable: Unreadable) -> bytes:

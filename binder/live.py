@@ -2,43 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pydantic import ValidationError
 
 from binder.core.claims import key_of
 from binder.core.state import Key
 from kube.errors import Gone
-from kube.port import Reader, list_all
+from kube.port import Json, Reader
 from model.claims import GPUClaim
 from model.kinds import BY_KIND
 from model.resources import GPU_CLAIMS
 
 ATTEMPTS = 3
 """A list whose pages expire on the way is begun again this often."""
+PAGE = 1000
+"""Claims in one answer: about 2 MB."""
 
 
-async def list_claims(client: Reader, report: Callable[[str, str], None]) -> dict[Key, GPUClaim]:
-    """All claims; one that cannot be read is reported as (name, cause) and left out. Raises ApiError."""
+async def list_claims(
+    client: Reader, report: Callable[[str, str], None], known: Mapping[Key, GPUClaim]
+) -> dict[Key, GPUClaim]:
+    """All claims; one that cannot be read is reported as (name, cause) and left out. Raises ApiError.
+
+    A claim that stands in the version that is `known` already is not decoded again.
+    """
     for _ in range(ATTEMPTS - 1):
         try:
-            return await _list_once(client, report)
+            return await _list_once(client, report, known)
         except Gone:
             continue
-    return await _list_once(client, report)
+    return await _list_once(client, report, known)
 
 
-async def _list_once(client: Reader, report: Callable[[str, str], None]) -> dict[Key, GPUClaim]:
-    prune = BY_KIND[GPU_CLAIMS.kind].prune
-    claims = {}
-    for raw in (await list_all(client, GPU_CLAIMS)).items:
-        try:
-            claim = GPUClaim.model_validate(prune(raw))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            meta = raw.get("metadata") or {}
-            where = ".".join(str(part) for part in first["loc"])
-            report(f"GPUClaim {meta.get('namespace')}/{meta.get('name')}", f"{where}: {first['msg']}")
-            continue
-        claims[key_of(claim)] = claim
-    return claims
+async def _list_once(
+    client: Reader, report: Callable[[str, str], None], known: Mapping[Key, GPUClaim]
+) -> dict[Key, GPUClaim]:
+    """Page by page, so that no more than one page is held as it came."""
+    claims: dict[Key, GPUClaim] = {}
+    token = ""
+    while True:
+        page = await client.list_page(GPU_CLAIMS, limit=PAGE, continue_token=token)
+        for raw in page.items:
+            seen = known.get(_key_of_raw(raw))
+            claim = seen if seen is not None and _is_version(seen, raw) else _read(raw, report)
+            if claim is not None:
+                claims[key_of(claim)] = claim
+        if not page.continue_token:
+            return claims
+        token = page.continue_token
+
+
+def _read(raw: Json, report: Callable[[str, str], None]) -> GPUClaim | None:
+    try:
+        return GPUClaim.model_validate(BY_KIND[GPU_CLAIMS.kind].prune(raw))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        meta = raw.get("metadata") or {}
+        where = ".".join(str(part) for part in first["loc"])
+        report(f"GPUClaim {meta.get('namespace')}/{meta.get('name')}", f"{where}: {first['msg']}")
+        return None
+
+
+def _key_of_raw(raw: Json) -> Key:
+    meta = raw["metadata"]
+    return meta.get("namespace", ""), meta["name"]
+
+
+def _is_version(seen: GPUClaim, raw: Json) -> bool:
+    """Whether it is what was read before: no version of an object comes twice."""
+    meta = raw["metadata"]
+    return (seen.metadata.uid, seen.metadata.resource_version) == (meta["uid"], meta["resourceVersion"])

@@ -12,6 +12,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from binder.consumer import PassReport
+from binder.effects.carry_out import Outcome
 from eventlog.port import LogInfo
 from gpubinder.logs import say
 from ingest.causes import Cause
@@ -116,10 +117,11 @@ class Observer:
         m.waiting.clear()
         for reason, count in Tally(w.reason for w in report.result.waiting).items():
             m.waiting.labels("waiting", reason).set(count)
+        m.waiting.labels("failing", "").set(len(report.failing))
         for outcome in report.outcomes:
             verb = type(outcome.decision).__name__
-            m.effects.labels(verb, "failed" if outcome.error else "done").inc()
-            self._say_outcome(verb, outcome.decision.set, outcome.error)
+            m.effects.labels(verb, _result(outcome)).inc()
+            self._say_outcome(verb, outcome, report)
         self.is_ready = not report.result.blocked
         self._say_pass(report)
 
@@ -181,9 +183,18 @@ class Observer:
                 total_s=report.total_s,
             )
 
-    def _say_outcome(self, verb: str, claim_set: str, error: str) -> None:
-        if error:
-            say(logging.WARNING, "effect_failed", verb=verb, set=claim_set, cause=error,
-                next="the next pass decides again")  # fmt: skip
+    def _say_outcome(self, verb: str, outcome: Outcome, report: PassReport) -> None:
+        name, failing = outcome.decision.set, report.failing.get(outcome.decision.set)
+        if not outcome.error:
+            say(logging.DEBUG, "effect_done", verb=verb, set=name)
+        elif failing is None or not outcome.is_tried:
+            say(logging.DEBUG, "effect_put_off", verb=verb, set=name, cause=outcome.error)
         else:
-            say(logging.DEBUG, "effect_done", verb=verb, set=claim_set)
+            next_step = f"decided again {failing.wait_s:.1f} s after failure {failing.times}"
+            say(logging.WARNING, "effect_failed", verb=verb, set=name, cause=outcome.error, next=next_step)
+
+
+def _result(outcome: Outcome) -> str:
+    if not outcome.error:
+        return "done"
+    return "failed" if outcome.is_tried else "put off"

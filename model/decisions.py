@@ -139,6 +139,17 @@ class WarnVmi:
 
 
 @dataclass(frozen=True, slots=True)
+class WarnPod:
+    """Tell whoever looks at the pod why it does not go on."""
+
+    set: str
+    pod: ObjectRef
+    reason: Reason
+    message: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteClaim:
     """Give back the units of a template claim whose VMI has ended."""
 
@@ -181,6 +192,7 @@ Decision = (
     | DeleteVmi
     | UngateLauncher
     | WarnVmi
+    | WarnPod
     | DeleteClaim
     | Keep
     | LetGo

@@ -10,7 +10,8 @@ class Reason(StrEnum):
     """One set has one reason: the last stage of R8 that some node reached, or what kept it from them.
 
     In the order in which they are met: what is wrong with the set's words, then with any placement at all,
-    then the stages of R8 from a to e, then what may still happen to a set that has a node.
+    then the stages of R8 from a to e, then what may still happen to a set that has a node; last what is
+    said of a pod.
     """
 
     meaning: str
@@ -41,3 +42,5 @@ class Reason(StrEnum):
     OTHER_RESOURCES = "OtherResources", "R8e: units enough, but not the cpu, memory or other resources"
     WAITING_FOR_LAUNCHER = "WaitingForLauncher", "placed; the VM's launcher is still to come"
     NODE_LOST = "NodeLost", "its node could not keep it, and no other can take it yet"
+    WRITE_REFUSED = "WriteRefused", "the API server refuses what would place it"
+    NOT_A_LAUNCHER = "NotALauncher", "a pod with our gate that no VMI lists as its launcher"

@@ -18,6 +18,8 @@ from model.pods import Pod
 H100 = "nvidia.com/GH100_H100_SXM5_80GB"
 T4 = "nvidia.com/TU104GL_Tesla_T4"
 NOW_MS = 1_800_000_000_000
+NOW = "2027-01-15T08:00:00Z"
+"""The same instant, as objects have it."""
 AT = "2026-12-01T05:38:25Z"
 
 

@@ -47,6 +47,8 @@ REMEDIES: dict[Reason, str] = {
     Reason.OTHER_RESOURCES: "the other resources given back, or a smaller VM",
     Reason.WAITING_FOR_LAUNCHER: "the VM's launcher, which KubeVirt makes",
     Reason.NODE_LOST: "the node back, or room on another one",
+    Reason.WRITE_REFUSED: "the quota or admission policy that refuses it changed",
+    Reason.NOT_A_LAUNCHER: "the pod deleted; KubeVirt alone makes launchers",
 }
 """What would unblock a set that waits for the reason, one for each."""
 

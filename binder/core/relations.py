@@ -68,6 +68,8 @@ class Relations:
     """Launchers that may have been refused, by the pod's uid (R13)."""
     targets: dict[str, Launcher] = field(default_factory=dict)
     """Pods that a VMI is to migrate to, by uid; they count as raw pods until it has arrived."""
+    strangers: dict[str, Pod] = field(default_factory=dict)
+    """Pods with our gate that are neither, by uid: not listed yet, or never."""
     pods_on: dict[str, dict[Key, Pod]] = field(default_factory=dict)
     """Pods by the node that they take room on: an ungated launcher already takes it on its pin."""
     claims_on: dict[str, dict[Key, GPUClaim]] = field(default_factory=dict)
@@ -267,6 +269,9 @@ class Relations:
         is_target = vmi is not None and not is_launcher and is_target_of(pod, vmi)
         if vmi is not None and is_target:
             self.targets[pod.metadata.uid] = Launcher(pod, vmi)
+        is_going = pod.is_terminal or pod.metadata.deletion_timestamp is not None
+        if pod.is_gated and not (is_launcher or is_target or is_going):
+            self.strangers[pod.metadata.uid] = pod
         node = pod.spec.node_name
         if not node and (is_launcher or is_target) and not pod.spec.scheduling_gates:
             node = pinned_node(pod)
@@ -279,6 +284,7 @@ class Relations:
         launcher = self.launchers.pop(pod.metadata.uid, None)
         self.suspects.pop(pod.metadata.uid, None)
         self.targets.pop(pod.metadata.uid, None)
+        self.strangers.pop(pod.metadata.uid, None)
         if launcher is not None:
             _tie(self.launchers_of, launcher.vmi.metadata.uid, pod.metadata.uid, None)
         node = self._place.pop(key, "")

@@ -22,6 +22,7 @@ from binder.core.scene import Scene, Stuck
 from binder.core.sets import Obstacle, Shape
 from binder.core.settling import settle_sets
 from binder.core.state import ClusterState
+from binder.core.strangers import warn_strangers
 from binder.core.world import World
 from binder.core.writing import marked_reason, marks
 from model.decisions import Decision
@@ -88,6 +89,7 @@ def _decide(scene: Scene) -> None:
     keep_classes(scene)
     keep_claims(scene)
     release_ended(scene)
+    warn_strangers(scene)
     if not scene.policy.is_enabled:
         open_gates(scene)
         return

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from model.decisions import BindClaim, CreateClaim, LoseClaim, MarkWaiting, ObjectRef, WarnVmi
+from model.decisions import BindClaim, CreateClaim, LoseClaim, MarkWaiting, ObjectRef, WarnPod, WarnVmi
 from model.names import FINALIZER
 from model.reasons import Reason
-from model.resources import EVENTS, GPU_CLAIMS
+from model.resources import EVENTS, GPU_CLAIMS, PODS, VIRTUAL_MACHINE_INSTANCES
 
 Json = dict[str, Any]
 CONTROLLER = "gpu.cozystack.io/binder"
@@ -90,15 +90,20 @@ def lost_patch(decision: LoseClaim, ref: ObjectRef) -> Json:
     return {"metadata": _precondition(ref), "status": status}
 
 
-def warning_event(decision: WarnVmi, at_micro: str, instance: str) -> Json:
-    """An events.k8s.io/v1 Event on the VMI, named by what it says: saying it twice is one event."""
-    said = f"{decision.vmi.uid}/{decision.reason}/{decision.at}"
+def warning_event(decision: WarnVmi | WarnPod, at_micro: str, instance: str) -> Json:
+    """An events.k8s.io/v1 Event on the VMI or pod, named by what it says: saying it twice is one event."""
+    match decision:
+        case WarnVmi(vmi=ref):
+            resource = VIRTUAL_MACHINE_INSTANCES
+        case WarnPod(pod=ref):
+            resource = PODS
+    said = f"{ref.uid}/{decision.reason}/{decision.at}"
     return {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
         "metadata": {
-            "name": f"{decision.vmi.name[:200]}.{hashlib.sha256(said.encode()).hexdigest()[:16]}",
-            "namespace": decision.vmi.namespace,
+            "name": f"{ref.name[:200]}.{hashlib.sha256(said.encode()).hexdigest()[:16]}",
+            "namespace": ref.namespace,
         },
         "eventTime": at_micro,
         "type": "Warning",
@@ -108,11 +113,11 @@ def warning_event(decision: WarnVmi, at_micro: str, instance: str) -> Json:
         "reportingController": CONTROLLER,
         "reportingInstance": instance[:128],
         "regarding": {
-            "apiVersion": "kubevirt.io/v1",
-            "kind": "VirtualMachineInstance",
-            "name": decision.vmi.name,
-            "namespace": decision.vmi.namespace,
-            "uid": decision.vmi.uid,
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "name": ref.name,
+            "namespace": ref.namespace,
+            "uid": ref.uid,
         },
     }
 

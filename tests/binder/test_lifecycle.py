@@ -26,6 +26,7 @@ from projections.folds.memory import Memory
 from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on, reason_of
 from tests.builders import (
     AT,
+    NOW,
     NOW_MS,
     gpu_class,
     launcher,
@@ -122,7 +123,12 @@ def test_claim_of_a_terminating_launcher_stays() -> None:
 
 @pytest.mark.parametrize(
     "objects",
-    [(), (vm(),), (vm(), vmi(pods=[])), (vm(), vmi(), launcher("evil", vmi_uid="vmi-vm1", uid="forged"))],
+    [
+        (),
+        (vm(),),
+        (vm(), vmi(pods=[])),
+        (vm(), vmi(), launcher("evil", vmi_uid="vmi-vm1", uid="forged", created=NOW)),
+    ],
     ids=["nothing", "VM alone", "no launcher", "forged launcher"],
 )
 def test_claim_that_nothing_runs_with_goes_at_once(objects: tuple[Lean, ...]) -> None:
@@ -263,7 +269,7 @@ def test_switched_off_gates_go_without_a_pin_and_nothing_else_happens() -> None:
 
 def test_switched_off_a_foreign_pod_with_our_gate_is_left_alone() -> None:
     """R28, R30: it is no launcher; who made it takes the gate off."""
-    forged = launcher("evil", vmi_uid="vmi-vm1")
+    forged = launcher("evil", vmi_uid="vmi-vm1", created=NOW)
     assert decide(state(node(), gpu_class(), vm(), vmi(), forged), is_enabled=False).decisions == ()
 
 

@@ -20,6 +20,7 @@ from projections.folds.memory import Memory
 from tests.binder.deciding import decide, placed_on, reason_of, told
 from tests.builders import (
     H100,
+    NOW,
     NOW_MS,
     T4,
     gpu_class,
@@ -232,7 +233,7 @@ def test_set_prefers_the_node_that_already_holds_most_of_it() -> None:
 
 def test_pod_that_its_vmi_does_not_list_is_neither_placed_nor_refused() -> None:
     """R28: not listed yet means wait; a forged owner reference proves nothing."""
-    forged = launcher("evil", vmi_uid="vmi-vm1")
+    forged = launcher("evil", vmi_uid="vmi-vm1", created=NOW)
     result = decide(state(node(), gpu_class(), vm(), vmi("vm1"), forged))
     assert result.decisions == ()
     assert result.waiting == ()

@@ -25,6 +25,7 @@ from model.decisions import (
     ObjectRef,
     PinLauncher,
     UngateLauncher,
+    WarnPod,
     WarnVmi,
 )
 from model.names import FINALIZER, GATE
@@ -112,7 +113,7 @@ class Loop:
                 self.life.delete("GPUClaim", (ref.namespace, ref.name))
             case Keep() | LetGo():
                 self._change_finalizer(decision)
-            case WarnVmi():
+            case WarnVmi() | WarnPod():
                 pass
 
     def _write_status(self, ref: ObjectRef, status: Raw, vm: Any) -> None:
