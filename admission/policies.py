@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from model.names import GATE, LABEL_KUBEVIRT, LABEL_LAUNCHER
+from model.names import GATE, LABEL_KUBEVIRT, LABEL_LAUNCHER, LABEL_OURS, OURS
 from model.resources import GPU_CLASSES
 
 Json = dict[str, Any]
@@ -35,7 +35,7 @@ def gate_policy() -> list[Json]:
     policy = {
         "apiVersion": _API,
         "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": NAME},
+        "metadata": {"name": NAME, "labels": {LABEL_OURS: OURS}},
         "spec": {
             "paramKind": {"apiVersion": GPU_CLASSES.api_version, "kind": GPU_CLASSES.kind},
             "failurePolicy": "Fail",
@@ -66,7 +66,7 @@ def gate_policy() -> list[Json]:
     binding = {
         "apiVersion": _API,
         "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": NAME},
+        "metadata": {"name": NAME, "labels": {LABEL_OURS: OURS}},
         "spec": {
             "policyName": NAME,
             "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"},

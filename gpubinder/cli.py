@@ -23,10 +23,20 @@ from gpubinder.demo import show
 from gpubinder.errors import CommandError
 from gpubinder.feed import feed_file
 from gpubinder.logs import configure, say
-from gpubinder.options import ENVIRONMENT, asking, binding, everything, settings_of, watching
+from gpubinder.options import (
+    ENVIRONMENT,
+    asking,
+    binding,
+    cluster_of,
+    everything,
+    leaving,
+    settings_of,
+    watching,
+)
 from gpubinder.settings import LogChoice, Settings
 from gpubinder.status import show_status
 from gpubinder.system import EVERYTHING, Role, running
+from gpubinder.uninstall import Plan, remove
 from model.crds import all_crds
 
 _INFO = 20
@@ -136,6 +146,21 @@ def status(*, as_json: bool, **options: Any) -> None:
     """Show classes, nodes, claims, who waits and why, the log and the leader."""
     configure(options["log_format"])
     asyncio.run(show_status(settings_of(options, may_embed=False), as_json=as_json))
+
+
+@main.command(context_settings=ENVIRONMENT)
+@leaving
+@click.option("--dry-run", is_flag=True, help="Only show what would be taken off.")
+@click.option("--force", is_flag=True, help="Even while a binder is active: it puts finalizers back.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def uninstall(*, dry_run: bool, force: bool, as_json: bool, **options: Any) -> None:
+    """Take off policies, gates and finalizers, so that nothing hangs; orders and CRDs stay.
+
+    Launchers that wait are then placed by the scheduler alone. Stop the binders first.
+    """
+    configure(options["log_format"])
+    plan = Plan(cluster_of(options), options["lease_namespace"], is_dry_run=dry_run, is_forced=force)
+    asyncio.run(remove(plan, as_json=as_json))
 
 
 @main.command(context_settings=ENVIRONMENT)

@@ -46,7 +46,7 @@ def _namespace(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-_COMMON = (
+_REACHING = (
     click.option(
         "--kubeconfig",
         metavar="PATH",
@@ -59,6 +59,10 @@ _COMMON = (
         callback=_not_empty,
         help="A context of the kubeconfig; default: its current one.",
     ),
+    click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
+)
+_COMMON = (
+    *_REACHING,
     click.option(
         "--redis", metavar="URL", callback=_not_empty, help="The log, e.g. redis://:PASSWORD@HOST:6379."
     ),
@@ -70,7 +74,6 @@ _COMMON = (
         help="Names this cluster's keys in Redis.",
     ),
     click.option("--metrics-port", type=_PORT, default=0, show_default=True, help="0 serves none."),
-    click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
 )
 _BINDING = (
     click.option(
@@ -142,9 +145,21 @@ def asking(command: Command) -> Command:
     return _with(command, _COMMON + _BINDING)
 
 
+def leaving(command: Command) -> Command:
+    """The options of a command that needs the cluster alone."""
+    return _with(command, _REACHING + _BINDING)
+
+
 def everything(command: Command) -> Command:
     """The options of a process that does all of it, and brings what is not given."""
     return _with(command, _COMMON + _BINDING + _POLICY + _EMBEDDED)
+
+
+def cluster_of(options: dict[str, Any]) -> ClusterChoice:
+    """A cluster that is there; raises UsageError where none is named."""
+    if not (options["kubeconfig"] or options["context"] or "KUBERNETES_SERVICE_HOST" in os.environ):
+        raise click.UsageError("--kubeconfig is needed outside a pod")
+    return ClusterChoice(options["kubeconfig"], options["context"])
 
 
 def settings_of(options: dict[str, Any], *, may_embed: bool) -> Settings:

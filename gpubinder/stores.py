@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +91,19 @@ async def open_log(choice: LogChoice, cluster: str, consumer: str) -> AsyncItera
 @asynccontextmanager
 async def open_cluster(choice: ClusterChoice) -> AsyncIterator[HttpClient]:
     """A client of the cluster, checked. Raises CommandError with the one line for the user."""
+    async with reach_cluster(choice, _check_cluster) as client:
+        yield client
+
+
+async def _answers(client: HttpClient) -> None:
+    await client.version()
+
+
+@asynccontextmanager
+async def reach_cluster(
+    choice: ClusterChoice, check: Callable[[HttpClient], Awaitable[None]] = _answers
+) -> AsyncIterator[HttpClient]:
+    """A client of a cluster that may not have our kinds. Raises CommandError."""
     async with AsyncExitStack() as stack:
         kubeconfig = choice.kubeconfig
         if choice.is_embedded:
@@ -98,7 +111,7 @@ async def open_cluster(choice: ClusterChoice) -> AsyncIterator[HttpClient]:
         try:
             client = await stack.enter_async_context(await connect_cluster(kubeconfig, choice.context))
             async with asyncio.timeout(START_S):
-                await _check_cluster(client)
+                await check(client)
         except TimeoutError:
             raise CommandError(f"{client.url} gives no answer within {START_S:.0f} s; {_CHECK}") from None
         except (Misconfigured, ApiError) as error:

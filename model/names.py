@@ -4,6 +4,9 @@ from __future__ import annotations
 
 GATE = "gpu.cozystack.io/placement"
 """The scheduling gate on a launcher."""
+LABEL_OURS = "app.kubernetes.io/part-of"
+OURS = "gpubinder"
+"""The value of LABEL_OURS on whatever `gpubinder crds` prints: `gpubinder uninstall` knows it by that."""
 FINALIZER = "gpu.cozystack.io/in-use"
 """On claims and classes (R30)."""
 

@@ -51,6 +51,22 @@ STORAGE_CLASSES = Resource(
 )
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", has_status=False)
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event", has_status=False)
+
+
+def _admission(kind: str, plural: str) -> Resource:
+    group = "admissionregistration.k8s.io"
+    return Resource(group, "v1", plural, kind, is_namespaced=False, has_status=False)
+
+
+ADMISSION = (
+    _admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+    _admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    _admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    _admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    _admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+    _admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+)
+"""What stands in front of the API server; bindings before what they bind."""
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
 )

@@ -33,10 +33,20 @@ class BinderProcess:
 
 @contextmanager
 def gpubinder_up(
-    kubeconfig: Path, redis: str, log: Path, module: str = "gpubinder.cli"
+    kubeconfig: Path, redis: str, log: Path, module: str = "gpubinder.cli", options: tuple[str, ...] = ()
 ) -> Iterator[BinderProcess]:
     """Run it while the context is open; ended with SIGTERM, which it must obey."""
-    command = [sys.executable, "-m", module, "up", "--kubeconfig", str(kubeconfig), "--redis", redis]
+    command = [
+        sys.executable,
+        "-m",
+        module,
+        "up",
+        "--kubeconfig",
+        str(kubeconfig),
+        "--redis",
+        redis,
+        *options,
+    ]
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=dict(os.environ))
     try:

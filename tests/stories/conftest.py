@@ -15,7 +15,7 @@ import pytest
 from admission.policies import gate_policy
 from eventlog.adapters.embedded import EmbeddedServer
 from kube.adapters.http import HttpClient, connect
-from kube.errors import AlreadyExists, NotFound
+from kube.errors import AlreadyExists, Conflict, NotFound
 from kube.port import Client, DeleteOptions, Json, ObjectKey, Selection, list_all
 from model.resources import (
     GPU_CLAIMS,
@@ -75,14 +75,16 @@ class Stage:
         for node in (await list_all(self.client, NODES)).items:
             if node["metadata"]["name"].startswith(f"{self.namespace}-"):
                 await self.client.delete(ObjectKey(NODES, node["metadata"]["name"]))
-        await self.client.delete(ObjectKey(GPU_CLASSES, self.class_name))
+        with suppress(NotFound):
+            await self.client.delete(ObjectKey(GPU_CLASSES, self.class_name))
         for kind in (VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES, PODS):
             for obj in (await list_all(self.client, kind, Selection(self.namespace))).items:
                 key = self.key(kind, obj["metadata"]["name"])
                 with suppress(NotFound):
                     await self.client.patch(key, {"metadata": {"finalizers": None}})
                     await self.client.delete(key, DeleteOptions(grace_s=0))
-        await self.client.delete(ObjectKey(NAMESPACES, self.namespace))
+        with suppress(NotFound, Conflict):  # it may be on its way out
+            await self.client.delete(ObjectKey(NAMESPACES, self.namespace))
 
     async def claims(self) -> list[Json]:
         """The claims of the story."""
