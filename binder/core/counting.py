@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from binder.core.launchers import Launcher
 from binder.core.relations import Relations
-from binder.core.requests import Units, effective_request
 from model.claims import GPUClaim
 from model.pods import Pod
+from model.requests import Units, effective_request
 
 
 def uncovered(pods: list[Pod], launcher: Launcher | None, links: Relations, node: str) -> Units:

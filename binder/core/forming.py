@@ -21,7 +21,6 @@ from binder.core.launchers import (
     vm_of,
 )
 from binder.core.relations import Relations
-from binder.core.requests import effective_request
 from binder.core.room import PODS
 from binder.core.sets import ClaimSet, Constraints, Member, Obstacle, Shape, Stage, units_of
 from binder.core.state import Key
@@ -31,6 +30,7 @@ from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.names import ANNOTATION_CLASS
 from model.pods import Pod
 from model.reasons import Reason
+from model.requests import effective_request
 
 _MAX_NAME = 253
 """The longest name of a Kubernetes object (RFC 1123 subdomain)."""

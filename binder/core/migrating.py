@@ -14,12 +14,12 @@ from binder.core.launchers import Launcher, vm_of
 from binder.core.placement import Wish
 from binder.core.placing import choose, queue_place
 from binder.core.relations import Relations
-from binder.core.requests import effective_request
 from binder.core.scene import Scene, Stuck
 from binder.core.sets import ClaimSet, Obstacle, Stage
 from binder.core.volumes import volume_reach
 from binder.core.writing import pin
 from model.claims import GPUClass
+from model.requests import effective_request
 from projections.folds import targets
 from projections.folds.memory import Lesson
 

@@ -8,7 +8,6 @@ from binder.core.budgets import refusal
 from binder.core.keeping import IDLE_ONLY, troubles_of
 from binder.core.launchers import Launcher
 from binder.core.placement import Wish, find_node
-from binder.core.requests import effective_request
 from binder.core.restarts import release_hold
 from binder.core.scene import Scene, Stuck, new_units
 from binder.core.sets import ClaimSet, Obstacle, Stage
@@ -17,6 +16,7 @@ from binder.core.world import Queue
 from binder.core.writing import creations, losses, placement
 from model.nodes import Node
 from model.reasons import Reason
+from model.requests import effective_request
 
 
 def place_gated(scene: Scene) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from binder.core.requests import Units
 from model.nodes import Node
 from model.reasons import Reason
+from model.requests import Units
 
 PODS = "pods"
 """The resource that every pod takes one of."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from binder.core.nodes import class_accepts
 from binder.core.relations import Relations
-from binder.core.requests import effective_request
 from binder.core.world import World
 from model.claims import GPUClass, Phase
 from model.nodes import Node
 from model.pods import Pod
+from model.requests import effective_request
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from binder.core.launchers import (
 )
 from binder.core.nodes import class_accepts, has_labels, selector_matches
 from binder.core.relations import Relations, SetId
-from binder.core.requests import Units, allocatable_units
 from binder.core.room import PODS, Judge, NodeRoom, Room, Sites
 from binder.core.sets import ClaimSet, Constraints, Stage
 from binder.core.state import ClusterState, Key, Shelf
@@ -40,6 +39,7 @@ from model.namespaces import Namespace
 from model.nodes import Node
 from model.pods import Pod
 from model.reasons import Reason
+from model.requests import Units, allocatable_units
 
 MAX_SHAPES = 100_000
 MAX_SITES = 256

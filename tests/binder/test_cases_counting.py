@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from binder.core.requests import effective_request
 from model.claims import GPUClaim
 from model.decisions import BindClaim
 from model.kubevirt import VirtualMachine, VirtualMachineInstance
@@ -12,6 +11,7 @@ from model.meta import Lean
 from model.nodes import Node
 from model.pods import Pod
 from model.reasons import Reason
+from model.requests import effective_request
 from tests.binder.cases_on_disk import (
     claim_of,
     cluster_of,

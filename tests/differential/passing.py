@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from binder.core.requests import effective_request
 from model.claims import GPUClass
 from model.meta import Lean
 from model.names import GATE
 from model.nodes import Node
 from model.pods import Pod
+from model.requests import effective_request
 from tests.binder.deciding import decide, placed_on
 from tests.builders import gpu_class, launcher, state, vm, vmi
 from tests.differential.running import Case

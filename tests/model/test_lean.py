@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from binder.core.requests import allocatable_units, effective_request
 from model.kinds import BY_KIND
 from model.lean import Malformed, lean_object
 from model.names import ANNOTATIONS_READ
 from model.nodes import Node
 from model.pods import Pod
+from model.requests import allocatable_units, effective_request
 
 SECRET = "s3cr3t-planted"
 KINDS = sorted(BY_KIND)

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binder.core.launchers import controller_uid, is_launcher_of
-from binder.core.requests import allocatable_units, effective_request
 from model.kinds import BY_KIND
 from model.kubevirt import VirtualMachineInstance
 from model.lean import Malformed, lean_object
 from model.nodes import Node
 from model.pods import Pod
+from model.requests import allocatable_units, effective_request
 from model.resource_names import is_extended
 from tests.model.cases_on_disk import load
 

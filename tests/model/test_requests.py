@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binder.core.requests import allocatable_units, effective_request
 from model.pods import Pod
 from model.quantity import MAX_INT64
+from model.requests import allocatable_units, effective_request
 from tests.builders import H100
 
 Json = dict[str, Any]
