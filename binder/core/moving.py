@@ -108,12 +108,19 @@ def _mass_outage(scene: Scene) -> str:
     failing = [
         node
         for node, troubles in sorted(world.troubled.items())
-        if any(t.kind not in IDLE_ONLY for t in troubles) and world.held_on.get(node)
+        if any(_is_failure(trouble, node, scene) for trouble in troubles) and world.held_on.get(node)
     ]
     if len(failing) < LEAST_OUTAGE or len(failing) * MASS_OUTAGE <= len(world.gpu_nodes):
         return ""
     count = f"{len(failing)} of {len(world.gpu_nodes)} GPU nodes cannot keep their sets"
     return f"{Reason.MASS_OUTAGE}: {count}: nothing is moved or lost until some return"
+
+
+def _is_failure(trouble: Trouble, node: str, scene: Scene) -> bool:
+    """A taint is none as long as it is tolerated, nor is what an operator closes."""
+    if trouble.kind is Kind.NO_EXECUTE:
+        return counts_from_ms(trouble, scene.since_ms(trouble.name(node)), scene.policy) <= scene.now_ms
+    return trouble.kind not in IDLE_ONLY
 
 
 def _turn(one: Leaving, scene: Scene) -> tuple[int, str]:

@@ -25,13 +25,17 @@ _PLAIN = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def class_accepts(gpu_class: GPUClass, node: Node) -> bool:
-    """R8a: selector, taints, Ready, schedulable, not being deleted."""
+    """R8a: selector, taints, Ready, schedulable, not being deleted.
+
+    A NoExecute taint that the class tolerates for a while only takes nothing new: R20 would move it away again.
+    """
     return (
         node.is_ready
         and not node.spec.unschedulable
         and node.metadata.deletion_timestamp is None
         and has_labels(node, gpu_class.spec.node_selector)
         and tolerates_all(gpu_class.spec.tolerations, node.spec.taints)
+        and not any(is_timed(gpu_class.spec.tolerations, taint) for taint in node.spec.taints)
     )
 
 
@@ -104,6 +108,13 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     only where the API server has served them.
     """
     return _Tolerated.of((toleration,)).covers(taint)
+
+
+def is_timed(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Whether what tolerates the NoExecute taint ends some time: the shortest counts, as in Kubernetes."""
+    if taint.effect != "NoExecute":
+        return False
+    return _Tolerated.of(t for t in tolerations if t.toleration_seconds is not None).covers(taint)
 
 
 @dataclass(slots=True)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from model.claims import GPUClaim
-from model.decisions import BindClaim, DeletePod, DeleteVmi
-from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on
+from model.decisions import BindClaim, DeletePod, DeleteVmi, LoseClaim
+from model.reasons import Reason
+from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on, reason_of
 from tests.binder.failing import GRACE_S, HELD, NO_EXECUTE, cluster, nodes
 from tests.builders import (
     T4,
@@ -128,6 +129,42 @@ def test_toleration_seconds_run_from_the_first_look_where_the_taint_does_not_say
     binder = Binder()
     assert binder.passes(tainted, HELD).wake_at_ms == binder.now_ms + 60_000
     assert bound_to(binder.passes(tainted, HELD, after_s=60)) == {"o": "gpu-2"}
+
+
+TIMED = {"key": "broken", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+
+
+@pytest.mark.parametrize("added", [{}, {"timeAdded": "2027-01-15T08:00:00Z"}], ids=["no time", "timeAdded"])
+def test_a_taint_that_is_tolerated_for_a_while_takes_nothing_new(added: dict[str, str]) -> None:
+    """R8a, R20: what a node would have to give up in a minute it is not given; the scheduler would."""
+    closing = node("gpu-1", taints=[NO_EXECUTE | added])
+    for tolerations in ([TIMED], [TIMED | {"tolerationSeconds": None}, TIMED]):
+        result = decide(state(closing, gpu_class(tolerations=tolerations)), order("o"))
+        assert reason_of(result) is Reason.CLASS_CONSTRAINTS
+    for_good = gpu_class(tolerations=[TIMED | {"tolerationSeconds": None}])
+    assert bound_to(decide(state(closing, for_good), order("o"))) == {"o": "gpu-1"}
+
+
+def test_what_a_timed_taint_has_driven_away_does_not_come_back_to_it() -> None:
+    """R20, R22, R23: Lost once, not Lost and rebound in turn."""
+    closing = state(node("gpu-1", taints=[NO_EXECUTE]), gpu_class(tolerations=[TIMED]))
+    binder = Binder()
+    assert binder.passes(closing, HELD).decisions == ()
+    assert kinds_of(binder.passes(closing, HELD, after_s=60)) == [LoseClaim]
+    lost = order("o", phase="Lost", lostFrom="gpu-1", lostAt="2027-01-15T08:01:00Z")
+    assert binder.passes(closing, lost).decisions == ()
+
+
+def test_a_node_whose_taint_is_still_tolerated_does_not_fail() -> None:
+    """R24: two of three nodes are tainted, both keep their sets for now; gpu-9 is gone and loses its own."""
+    tainted = [node(f"gpu-{n}", taints=[NO_EXECUTE]) for n in (1, 2)]
+    cluster = state(*tainted, node("gpu-3"), gpu_class(tolerations=[TIMED]))
+    live = [order(f"o{n}", node=f"gpu-{n}") for n in (1, 2)]
+    binder = Binder()
+    result = binder.passes(cluster, *live, order("o9", node="gpu-9"))
+    assert (bound_to(result), result.notices) == ({"o9": "gpu-3"}, ())
+    outage = binder.passes(cluster, *live, after_s=60)
+    assert (outage.decisions, len(outage.notices)) == ((), 1)
 
 
 def held_since(name: str, minute: int, units: int = 1) -> GPUClaim:
