@@ -242,7 +242,8 @@ def _orders_of(whole: ClaimSet, key: Key, world: Relations) -> Iterable[GPUClaim
 
 def _template_members(vmi: VirtualMachineInstance | None, world: Relations) -> Iterable[Member]:
     """Of a VMI; one that is being deleted is one while it is held: it stays until its launcher ends (R30)."""
-    claims = world.template_claims.get(vmi.metadata.uid, {}) if vmi else {}
+    owner = (vmi.metadata.namespace, vmi.metadata.uid) if vmi else ("", "")
+    claims = world.template_claims.get(owner, {})
     for _, claim in sorted(claims.items()):
         gpu_class = world.classes.get(claim.spec.class_name)
         if gpu_class is not None and (claim.metadata.deletion_timestamp is None or claim.bound_node):

@@ -44,12 +44,12 @@ class Launcher:
 
 def is_launcher_of(pod: Pod, vmi: VirtualMachineInstance) -> bool:
     """R28. The target of a migration is none until the VMI runs there."""
-    return _is_listed(pod, vmi) and (not _is_for_migration(pod) or _has_arrived(pod, vmi))
+    return _is_listed(pod, vmi) and (not _is_for_migration(pod, vmi) or _has_arrived(pod, vmi))
 
 
 def is_target_of(pod: Pod, vmi: VirtualMachineInstance) -> bool:
     """Whether it is the target of a migration that the VMI has not arrived at."""
-    return _is_listed(pod, vmi) and _is_for_migration(pod) and not _has_arrived(pod, vmi)
+    return _is_listed(pod, vmi) and _is_for_migration(pod, vmi) and not _has_arrived(pod, vmi)
 
 
 NO_REFUSALS = ("", "DeadlineExceeded", "Terminated", "Preempting")
@@ -98,8 +98,9 @@ def _is_listed(pod: Pod, vmi: VirtualMachineInstance) -> bool:
     )
 
 
-def _is_for_migration(pod: Pod) -> bool:
-    return LABEL_MIGRATION_JOB in pod.metadata.labels
+def _is_for_migration(pod: Pod, vmi: VirtualMachineInstance) -> bool:
+    """Only what is somewhere migrates. The label alone proves nothing: a VMI's labels are copied."""
+    return LABEL_MIGRATION_JOB in pod.metadata.labels and vmi.status.node_name != ""
 
 
 def _has_arrived(pod: Pod, vmi: VirtualMachineInstance) -> bool:

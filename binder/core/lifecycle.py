@@ -63,13 +63,12 @@ def open_gates(scene: Scene) -> None:
 
 def _is_in_use(claim: GPUClaim, scene: Scene) -> bool:
     links = scene.world.relations
-    uids = [controller_uid(claim.metadata, VMI_KIND)]
+    namespace, uids = key_of(claim)[0], [controller_uid(claim.metadata, VMI_KIND)]
     if not is_template_claim(claim):
-        vmis = (links.vmis.get(key) for key in links.users.get(user_uid(claim), ()))
-        uids = [
-            vmi.metadata.uid for vmi in vmis if vmi is not None and key_of(claim)[0] == vmi.metadata.namespace
-        ]
-    launchers = (one.pod for uid in uids for one in links.launchers_of.get(uid, {}).values())
+        vmis = (links.vmis.get(key) for key in links.users.get((namespace, user_uid(claim)), ()))
+        uids = [vmi.metadata.uid for vmi in vmis if vmi is not None]
+    of_vmis = (one.pod for uid in uids for one in links.launchers_of.get(uid, {}).values())
+    launchers = [pod for pod in of_vmis if pod.metadata.namespace == namespace]
     is_held = bool(
         claim.bound_node
     )  # else nothing was pinned for it: the launcher waits, and need not for ever

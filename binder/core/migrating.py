@@ -52,7 +52,8 @@ def _place(guest: ClaimSet, scene: Scene) -> None:
         return
     uid, home = guest.launcher.pod.metadata.uid, guest.launcher.vmi.status.node_name
     given = scene.memory.targets.get(uid, "")
-    refused = scene.refused.get(vm_of(guest.launcher.vmi, scene.world.relations.vms).uid, frozenset())
+    vm = vm_of(guest.launcher.vmi, scene.world.relations.vms)
+    refused = scene.refused.get((guest.launcher.vmi.metadata.namespace, vm.uid), frozenset())
     held = {given: dict(guest.needs)} if given else {}
     wish = Wish(guest.needs, guest.shape.other, held, reach, refused, home)
     node = choose(guest, wish, scene)

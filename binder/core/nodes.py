@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"0|-?[1-9][0-9]*")
 def class_accepts(gpu_class: GPUClass, node: Node) -> bool:
     """R8a: selector, taints, Ready, schedulable, not being deleted.
 
-    A NoExecute taint that the class tolerates for a while only takes nothing new: R20 would move it away again.
+    Where it tolerates a NoExecute taint only for a while it takes nothing new: R20 would move it away again.
     """
     return (
         node.is_ready

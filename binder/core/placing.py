@@ -149,13 +149,12 @@ def wish_of(claim_set: ClaimSet, scene: Scene, leaving: str = "") -> Wish | Obst
     if isinstance(reach, Obstacle):
         return reach
     held = {node: dict(claim_set.held_on(node)) for node in claim_set.nodes}
-    vm_uid = claim_set.vm.uid if claim_set.vm else ""
-    hold = scene.holds.get(vm_uid)
+    hold = scene.holds.get(claim_set.user)
     if hold is not None and claim_set.stage is Stage.GATED:
         there = held.setdefault(hold.node, {})
         for resource, units in hold.units.items():
             there[resource] = there.get(resource, 0) + units
-    refused = scene.refused.get(vm_uid, frozenset())
+    refused = scene.refused.get(claim_set.user, frozenset())
     return Wish(claim_set.needs, claim_set.shape.other, held, reach, refused, leaving)
 
 

@@ -26,12 +26,13 @@ RESTARTED_AFTER_POD_DELETION = ("Always", "RerunOnFailure")
 
 def recall_rejections(scene: Scene) -> None:
     """Which nodes are left alone for which VM; what is over is forgotten."""
-    for vm_uid, by_node in sorted(scene.memory.rejections.items()):
+    for name_of_vm, by_node in sorted(scene.memory.rejections.items()):
         valid = {name: one for name, one in sorted(by_node.items()) if _is_valid(name, one, scene)}
         if valid != by_node:
-            scene.lessons.append(Lesson(rejections.NAME, vm_uid, valid or None))
+            scene.lessons.append(Lesson(rejections.NAME, name_of_vm, valid or None))
         if valid:
-            scene.refused[vm_uid] = frozenset(valid)
+            namespace, _, vm_uid = name_of_vm.partition("/")
+            scene.refused[namespace, vm_uid] = frozenset(valid)
             scene.wake_by(min(one.until_ms for one in valid.values()))
 
 
@@ -95,14 +96,17 @@ def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene)
 
 def _remember(launcher: Launcher, name: str, why: str, scene: Scene) -> None:
     node = scene.world.node(name)
-    vm_uid = vm_of(launcher.vmi, scene.world.relations.vms).uid
+    namespace, vm = launcher.vmi.metadata.namespace, vm_of(launcher.vmi, scene.world.relations.vms)
+    user, name_of_vm = (namespace, vm.uid), f"{namespace}/{vm.uid}"
     if node is not None and not _was_noticed(launcher, scene):
         until_ms = scene.now_ms + 1000 * scene.policy.rejection_s
-        known: Mapping[str, Rejection] = scene.memory.rejections.get(vm_uid, {})
-        kept = {n: one for n, one in known.items() if n in scene.refused.get(vm_uid, ())}
+        known: Mapping[str, Rejection] = scene.memory.rejections.get(name_of_vm, {})
+        kept = {n: one for n, one in known.items() if n in scene.refused.get(user, ())}
         rejected = Rejection(node.metadata.uid, look_of(node), until_ms, why, launcher.pod.metadata.uid)
-        scene.lessons.append(Lesson(rejections.NAME, vm_uid, dict(sorted({**kept, name: rejected}.items()))))
-        scene.refused[vm_uid] = scene.refused.get(vm_uid, frozenset()) | {name}
+        scene.lessons.append(
+            Lesson(rejections.NAME, name_of_vm, dict(sorted({**kept, name: rejected}.items())))
+        )
+        scene.refused[user] = scene.refused.get(user, frozenset()) | {name}
         scene.wake_by(until_ms)
 
 

@@ -35,6 +35,11 @@ Inner = TypeVar("Inner")
 Value = TypeVar("Value")
 
 
+Uid = tuple[str, str]
+"""A namespace and the uid of an object in it. A reference never leaves its namespace: one that names the uid
+of another tenant's object, which anyone can write, refers to nothing."""
+
+
 class SetId(NamedTuple):
     """The set of a VM (or of a VMI without one), or of an order that serves none."""
 
@@ -73,13 +78,13 @@ class Relations:
     pods_on: dict[str, dict[Key, Pod]] = field(default_factory=dict)
     """Pods by the node that they take room on: an ungated launcher already takes it on its pin."""
     claims_on: dict[str, dict[Key, GPUClaim]] = field(default_factory=dict)
-    template_claims: dict[str, dict[Key, GPUClaim]] = field(default_factory=dict)
-    """By the uid of the VMI that owns them."""
-    orders_of: dict[str, dict[Key, GPUClaim]] = field(default_factory=dict)
-    """By the uid of the VM that their status records."""
+    template_claims: dict[Uid, dict[Key, GPUClaim]] = field(default_factory=dict)
+    """By the VMI that owns them."""
+    orders_of: dict[Uid, dict[Key, GPUClaim]] = field(default_factory=dict)
+    """By the VM that their status records."""
     namers: dict[Key, dict[Key, Namer]] = field(default_factory=dict)
     """Who names an order, by the VM's key."""
-    users: dict[str, dict[Key, None]] = field(default_factory=dict)
+    users: dict[Uid, dict[Key, None]] = field(default_factory=dict)
     """Uids that may hold an order (of VMs, live VMIs and what those refer to), and their VM's keys."""
     shapes: dict[Shape, Shape] = field(default_factory=dict)
     """One object for all equal ones: comparing them is free then."""
@@ -91,7 +96,7 @@ class Relations:
     """Claims that look different to everybody who names them."""
     dirty_vmis: set[str] = field(default_factory=set)
     """Uids of VMIs whose pods and set look different."""
-    dirty_users: set[str] = field(default_factory=set)
+    dirty_users: set[Uid] = field(default_factory=set)
     """Uids of VMs and VMIs that use other orders."""
     _names: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     _uids: dict[Key, tuple[str, ...]] = field(default_factory=dict)
@@ -107,7 +112,7 @@ class Relations:
     def holder_of(self, claim: GPUClaim) -> VmRef | None:
         """The VM that it serves: the recorded one while it exists, else the oldest that names it (R18)."""
         recorded = claim.status.vm
-        if recorded is not None and recorded.uid in self.users:
+        if recorded is not None and (key_of(claim)[0], recorded.uid) in self.users:
             return VmRef(recorded.name, recorded.uid)
         key = key_of(claim)
         oldest = self._oldest.get(key)
@@ -120,7 +125,9 @@ class Relations:
         holder, namers = self.holder_of(claim), self.namers.get(key_of(claim), {})
         if holder is None:
             return False
-        few, many = sorted((namers.keys(), self.users.get(holder.uid, {}).keys()), key=len)
+        few, many = sorted(
+            (namers.keys(), self.users.get((key_of(claim)[0], holder.uid), {}).keys()), key=len
+        )
         return any(key in many and namers[key].vm.uid == holder.uid for key in few)
 
     def retie_hopes(self, set_id: SetId, old: Iterable[Key], new: Iterable[Key]) -> None:
@@ -132,8 +139,8 @@ class Relations:
 
     def spread_marks(self) -> None:
         """Mark the nodes and sets around what has changed, once: of everything there can be many."""
-        for uid in self.dirty_users:
-            for key in self.users.get(uid, ()):
+        for user in self.dirty_users:
+            for key in self.users.get(user, ()):
                 self.dirty_sets.add(SetId(is_order=False, key=key))
                 if key in self.vmis:
                     self.dirty_vmis.add(self.vmis[key].metadata.uid)
@@ -150,8 +157,9 @@ class Relations:
 
     def claims_serving(self, vmi: VirtualMachineInstance) -> Iterator[GPUClaim]:
         """The claims of a VMI: its template claims, and the orders that its VM uses."""
-        yield from self.template_claims.get(vmi.metadata.uid, {}).values()
-        yield from self.orders_of.get(vm_of(vmi, self.vms).uid, {}).values()
+        namespace = vmi.metadata.namespace
+        yield from self.template_claims.get((namespace, vmi.metadata.uid), {}).values()
+        yield from self.orders_of.get((namespace, vm_of(vmi, self.vms).uid), {}).values()
 
     def pods_of(self, uid: str) -> Iterable[Pod]:
         """Pods whose controller is the VMI of that uid, launchers or not."""
@@ -218,11 +226,12 @@ class Relations:
                 self.dirty_nodes.add(claim.bound_node)
             if is_template_claim(claim):
                 uid = controller_uid(claim.metadata, VMI_KIND)
-                _tie(self.template_claims, uid, key, tied)
+                _tie(self.template_claims, (key[0], uid), key, tied)
                 self.dirty_vmis.add(uid)
             else:
-                _tie(self.orders_of, user_uid(claim), key, tied)
-                self.dirty_users.add(user_uid(claim))
+                user = (key[0], user_uid(claim))
+                _tie(self.orders_of, user, key, tied)
+                self.dirty_users.add(user)
         self.dirty_orders.add(key)
 
     def _retie_names(self, key: Key, names: tuple[str, ...]) -> None:
@@ -248,15 +257,15 @@ class Relations:
         if before == uids:
             return
         for uid in before:
-            _tie(self.users, uid, key, None)
+            _tie(self.users, (key[0], uid), key, None)
         for uid in uids:
-            self.users.setdefault(uid, {})[key] = None
+            self.users.setdefault((key[0], uid), {})[key] = None
         if uids:
             self._uids[key] = uids
         else:
             self._uids.pop(key, None)
         for uid in (*before, *uids):
-            self.dirty_orders.update(self.orders_of.get(uid, ()))
+            self.dirty_orders.update(self.orders_of.get((key[0], uid), ()))
 
     def _place_pod(self, key: Key, pod: Pod) -> None:
         vmi = self._vmi_by_uid.get(controller_uid(pod.metadata, VMI_KIND))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from binder.core.claims import is_template_claim
 from binder.core.keeping import IDLE_ONLY, counts_from_ms, troubles_of
 from binder.core.launchers import has_run
-from binder.core.relations import SetId
+from binder.core.relations import SetId, Uid
 from binder.core.scene import Hold, Scene
 from binder.core.sets import ClaimSet, Stage
 from binder.core.state import Key
@@ -45,14 +45,14 @@ def hold_for_restarts(scene: Scene) -> None:
         units = _still_to_hold(uid, run, scene)
         if units:
             scene.wake_by(until_ms)
-            scene.holds[run.vm_uid] = Hold(run.node, units)
+            scene.holds[run.namespace, run.vm_uid] = Hold(run.node, units)
             for resource, amount in units.items():
                 scene.world.room.take(run.node, resource, amount)
 
 
 def release_hold(claim_set: ClaimSet, scene: Scene) -> None:
     """The VM has its place: what was held for it is free."""
-    hold = scene.holds.pop(claim_set.vm.uid, None) if claim_set.vm else None
+    hold = scene.holds.pop(claim_set.user, None)
     if hold is not None:
         for resource, amount in hold.units.items():
             scene.world.room.take(hold.node, resource, -amount)
@@ -105,11 +105,12 @@ def _last_runs(scene: Scene) -> dict[str, Run]:
     for lesson in scene.lessons:
         if isinstance(lesson.value, Run) and lesson.value.ended_ms:
             ended[lesson.field] = lesson.value
-    last: dict[str, tuple[int, str]] = {}
+    last: dict[Uid, tuple[int, str]] = {}
     for uid, run in ended.items():
         if not run.held:
             continue
-        last[run.vm_uid] = max(last.get(run.vm_uid, (0, "")), (run.ended_ms, uid))
+        vm = (run.namespace, run.vm_uid)
+        last[vm] = max(last.get(vm, (0, "")), (run.ended_ms, uid))
     return {uid: ended[uid] for _, uid in last.values()}
 
 
@@ -133,7 +134,7 @@ def _can_take_back(run: Run, scene: Scene) -> bool:
     """Whether the node has not refused the VM (R13) and can keep what the run held there (R20)."""
     world = scene.world
     node, room = world.node(run.node), world.room.nodes.get(run.node)
-    if node is None or room is None or run.node in scene.refused.get(run.vm_uid, ()):
+    if node is None or room is None or run.node in scene.refused.get((run.namespace, run.vm_uid), ()):
         return False
     classes = [one for name, one in sorted(world.relations.classes.items()) if name in run.held]
     held: dict[str, int] = {}
@@ -152,8 +153,9 @@ def _still_to_hold(uid: str, run: Run, scene: Scene) -> dict[str, int]:
     next_vmi = claim_set.vmi if claim_set is not None and _template_units(claim_set)[1] else None
     if next_vmi is not None and next_vmi.metadata.uid != uid:
         return {}
-    bound = {c.spec.class_name: 0 for c in links.template_claims.get(uid, {}).values()}
-    for claim in links.template_claims.get(uid, {}).values():
+    own = links.template_claims.get((run.namespace, uid), {}).values()
+    bound = {claim.spec.class_name: 0 for claim in own}
+    for claim in own:
         if claim.bound_node == run.node:
             bound[claim.spec.class_name] += claim.spec.units
     units: dict[str, int] = {}

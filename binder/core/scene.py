@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from binder.core.placement import Wish
 from binder.core.policy import Policy
+from binder.core.relations import Uid
 from binder.core.sets import ClaimSet, Obstacle, Shape
 from binder.core.world import World
 from binder.core.writing import marked_reason
@@ -56,10 +57,10 @@ class Scene:
     lessons: list[Lesson] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     """What the pass as a whole has to say, e.g. that it moves nothing and why."""
-    refused: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By the VM's uid: nodes that are left alone for it (R13)."""
-    holds: dict[str, Hold] = field(default_factory=dict)
-    """By the VM's uid (R39)."""
+    refused: dict[Uid, frozenset[str]] = field(default_factory=dict)
+    """By the VM: nodes that are left alone for it (R13)."""
+    holds: dict[Uid, Hold] = field(default_factory=dict)
+    """By the VM (R39)."""
     placed_units: dict[str, dict[str, int]] = field(default_factory=dict)
     """Units that are or were placed, by namespace and class, with what this pass has added (R27)."""
     wake_at_ms: int | None = None

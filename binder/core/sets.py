@@ -149,6 +149,11 @@ class ClaimSet:
         return self.shape.needs
 
     @property
+    def user(self) -> tuple[str, str]:
+        """The namespace and the uid of the VM that uses it; an empty uid: none."""
+        return (self.key.partition("/")[0], self.vm.uid if self.vm else "")
+
+    @property
     def is_whole(self) -> bool:
         """Whether every member is held, all on one node."""
         return len(self.nodes) == 1 and all(member.node for member in self.members)

@@ -1,6 +1,6 @@
 """Which nodes have refused a VM, and until when they are left alone (R13, R14).
 
-Keyed by the VM's uid: the template claims go with a failed VMI, the memory does not.
+Keyed by the VM's namespace and uid: the template claims go with a failed VMI, the memory does not.
 """
 
 from __future__ import annotations
@@ -26,4 +26,4 @@ class Rejection:
 
 
 Rejections = Mapping[str, Mapping[str, Rejection]]
-"""By the VM's uid, then the node's name."""
+"""By the VM, as `namespace/uid`, then the node's name."""

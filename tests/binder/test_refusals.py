@@ -53,7 +53,7 @@ def test_pod_that_the_kubelet_rejected_is_deleted_and_its_node_remembered(reason
     assert deletion.seen == "Failed on gpu-1"
     assert reason in deletion.why
     (lesson,) = (one for one in result.lessons if one.projection == rejections.NAME)
-    assert lesson.field == "vm-vm1"
+    assert lesson.field == "default/vm-vm1"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_refusal_that_came_and_went_within_one_batch_is_noticed() -> None:
     result = run_pass(world, memory, Policy(), NOW_MS)
     assert DeletePod not in kinds_of(result)
     memory.learn(result.lessons)
-    assert set(memory.rejections["vm-vm1"]) == {"gpu-1"}
+    assert set(memory.rejections["default/vm-vm1"]) == {"gpu-1"}
 
 
 def test_forged_pod_is_neither_deleted_nor_held_against_the_node() -> None:
@@ -156,10 +156,10 @@ def test_refusal_of_a_vmi_without_a_vm_or_whose_vm_is_gone_is_remembered() -> No
     """R14: a VMI without a VM stands for itself; an owner that is gone still is the owner."""
     alone = (vmi("vm1", vm_uid="", pods=["pod-on-gpu-1"]), refused_vm()[2])
     (lesson,) = (o for o in decide(two_nodes(*alone), HELD).lessons if o.projection == rejections.NAME)
-    assert lesson.field == "vmi-vm1"
+    assert lesson.field == "default/vmi-vm1"
     orphan = refused_vm()[1:]
     (lesson,) = (o for o in decide(two_nodes(*orphan), HELD).lessons if o.projection == rejections.NAME)
-    assert lesson.field == "vm-vm1"
+    assert lesson.field == "default/vm-vm1"
 
 
 def test_node_is_left_alone_for_ten_minutes_and_the_pass_says_when_to_wake() -> None:

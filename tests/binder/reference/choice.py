@@ -57,7 +57,7 @@ class Reference:
 
     cluster: Cluster
     refused: dict[str, set[str]]
-    """Nodes by the uid of the VM that they refused."""
+    """Nodes by the namespace and uid of the VM that they refused."""
     free: dict[str, dict[str, int]] = field(default_factory=dict)
     unplaced: dict[str, tuple[Raw, list[Wanted]]] = field(default_factory=dict)
 
@@ -198,7 +198,7 @@ class Reference:
             required = volume["spec"].get("nodeAffinity", {}).get("required")
             if required and not self.matches(required["nodeSelectorTerms"], node):
                 return "VolumeUnreachable"
-        if name(node) in self.refused.get(vm_uid(vmi), ()):
+        if name(node) in self.refused.get(f"{namespace(vmi)}/{vm_uid(vmi)}", ()):
             return "NodesRefused"
         for resource in {one.resource for one in wanted}:
             needed = sum(one.units for one in wanted if one.resource == resource)

@@ -58,9 +58,9 @@ def clusters(draw: st.DrawFn) -> Cluster:
 
 
 def refusals(cluster: Cluster) -> st.SearchStrategy[dict[str, set[str]]]:
-    """Nodes by the uid of the VM that they refused."""
+    """Nodes by the namespace and uid of the VM that they refused."""
     names = st.sets(st.sampled_from([one["metadata"]["name"] for one in cluster["Node"]]), max_size=2)
-    return st.fixed_dictionaries({raw.uid_of("VM", "x", "a", 0): names, raw.uid_of("VM", "x", "b", 0): names})
+    return st.fixed_dictionaries({f"x/{raw.uid_of('VM', 'x', name, 0)}": names for name in "ab"})
 
 
 def _node(draw: st.DrawFn, name: str) -> Raw:
