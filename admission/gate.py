@@ -9,6 +9,8 @@ from model.names import GATE, LABEL_KUBEVIRT, LABEL_LAUNCHER
 from model.quantity import MalformedQuantity, parse_quantity
 
 Json = dict[str, Any]
+EVERY_VM_HAS = frozenset(f"devices.kubevirt.io/{name}" for name in ("kvm", "tun", "vhost-net", "vhost-vsock"))
+"""Extended resources that KubeVirt's launchers ask for without a GPU."""
 
 
 def gate_launcher(pod: Mapping[str, Any], resources_sold: Collection[str]) -> Json | None:
@@ -24,6 +26,36 @@ def gate_launcher(pod: Mapping[str, Any], resources_sold: Collection[str]) -> Js
     if any(gate.get("name") == GATE for gate in gates):
         return None
     return {**pod, "spec": {**spec, "schedulingGates": [*gates, {"name": GATE}]}}
+
+
+def gate_patch(pod: Mapping[str, Any], resources_sold: Collection[str]) -> tuple[Json, ...]:
+    """The same as a JSON Patch; empty where there is nothing to add."""
+    gated = gate_launcher(pod, resources_sold)
+    if gated is None:
+        return ()
+    return ({"op": "add", "path": "/spec/schedulingGates", "value": gated["spec"]["schedulingGates"]},)
+
+
+def asks_for_devices(pod: Mapping[str, Any]) -> bool:
+    """Whether a launcher asks for extended resources besides those that KubeVirt gives every VM.
+
+    Where it is not known what is sold, only such a launcher may need the gate.
+    """
+    spec = pod.get("spec")
+    if not isinstance(spec, dict) or not _is_launcher(pod):
+        return False
+    return _asks_for(spec, _extended_names(spec) - EVERY_VM_HAS)
+
+
+def _extended_names(spec: Json) -> set[str]:
+    names: set[str] = set()
+    for container in [*_dicts(spec.get("containers")), *_dicts(spec.get("initContainers"))]:
+        resources = container.get("resources")
+        for part in ("requests", "limits"):
+            amounts = resources.get(part) if isinstance(resources, dict) else None
+            if isinstance(amounts, dict):
+                names |= {key for key in amounts if "/" in key}
+    return names
 
 
 def _is_launcher(pod: Mapping[str, Any]) -> bool:
