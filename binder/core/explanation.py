@@ -80,8 +80,11 @@ def explain(wish: Wish, sites: Sites, room: Room, nodes: Mapping[tuple[str, str]
     count = len(sites.stops) + len(sites.free) - (wish.excluded in sites.free)
     wanted = ", ".join(f"{units} of {resource}" for resource, units in sorted(wish.needs.items()))
     if not any(_is_large_enough(room, name, wish) for name in (*sites.free, *sites.stops)):
-        text = f"no node offers {wanted}: {count} have some of it"
+        some = sum(_offers_some(room, name, wish) for name in (*sites.free, *sites.stops))
+        text = f"no node offers {wanted}: {some} have some of it"
         return Explanation(Reason.TOO_LARGE, text)
+    if not count:
+        return Explanation(Reason.NO_ROOM, f"no other node offers {wanted}")
     counts, nearest = _counted(wish, sites, room, nodes)
     stages = sorted((stage for stage in counts if counts[stage]), key=_ORDER.index)
     if not stages or (nearest and what_stops(wish, nearest, room, nodes["", nearest]) is None):
@@ -99,6 +102,10 @@ def explain(wish: Wish, sites: Sites, room: Room, nodes: Mapping[tuple[str, str]
 def _is_large_enough(room: Room, name: str, wish: Wish) -> bool:
     allocatable = room.nodes[name].allocatable
     return all(allocatable.get(resource, 0) >= units for resource, units in wish.needs.items())
+
+
+def _offers_some(room: Room, name: str, wish: Wish) -> bool:
+    return any(room.nodes[name].allocatable.get(resource, 0) > 0 for resource in wish.needs)
 
 
 def _counted(

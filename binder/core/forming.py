@@ -24,7 +24,7 @@ from binder.core.relations import Relations
 from binder.core.room import PODS
 from binder.core.sets import ClaimSet, Constraints, Member, Obstacle, Shape, Stage, units_of
 from binder.core.state import Key
-from model.claims import GPUClaim, GPUClass
+from model.claims import MAX_UNITS, GPUClaim, GPUClass
 from model.decisions import ObjectRef, VmRef
 from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.names import ANNOTATION_CLASS
@@ -164,10 +164,11 @@ def _gated(whole: ClaimSet, world: Relations) -> ClaimSet:
         text = "no GPUClass sells what the VM asks for"
         return replace(whole, obstacle=Obstacle(Reason.CLASS_NOT_FOUND, text))
     orders, obstacle = _take_orders(whole, names, missing, world)
-    if obstacle is not None:
+    if obstacle is not None:  # what it has is its set all the same, for a node that cannot keep it (R20)
         namespace, _, name = whole.key.partition("/")
+        members = (*_served_orders(whole, (namespace, name), world), *_template_members(whole.vmi, world))
         unsold = tuple(_unsold_orders(whole, (namespace, name), world))
-        return replace(whole, members=orders, unsold=unsold, obstacle=obstacle)
+        return replace(whole, members=members, unsold=unsold, obstacle=obstacle)
     with_orders = replace(whole, members=orders)
     return _with_template_claims(with_orders, missing, world)
 
@@ -179,8 +180,7 @@ def _take_orders(whole: ClaimSet, names: Iterable[str], missing: dict[str, int],
     for name in names:
         claim = world.claims.get((namespace, name))
         if claim is None or is_template_claim(claim) or claim.metadata.deletion_timestamp is not None:
-            state = "is going away" if claim and not is_template_claim(claim) else "does not exist"
-            text = f"order {namespace}/{name}, named by the VM, {state}"
+            text = f"order {namespace}/{name}, named by the VM, {_why_no_order(claim)}"
             return tuple(members), Obstacle(Reason.CLAIM_NOT_FOUND, text)
         holder = world.holder_of(claim)
         if holder is not None and whole.vm is not None and holder.uid != whole.vm.uid:
@@ -206,15 +206,31 @@ def _with_template_claims(whole: ClaimSet, missing: dict[str, int], world: Relat
         if isinstance(choice, Obstacle):
             return replace(whole, obstacle=choice)
         ref = ObjectRef(vmi.metadata.namespace, template_claim_name(vmi, choice.metadata.name))
-        if (ref.namespace, ref.name) in world.claims:
-            owner = controller_uid(world.claims[ref.namespace, ref.name].metadata, VMI_KIND)
-            is_own = owner == vmi.metadata.uid
-            state = "is being deleted" if is_own else "exists and is not this VMI's; delete or rename it"
-            text = f"claim {ref} {state}"
+        if units > MAX_UNITS:
+            text = f"the VM asks for {units} of {resource}: a claim is of {MAX_UNITS} units at most"
+            return replace(whole, obstacle=Obstacle(Reason.TOO_LARGE, text))
+        there = world.claims.get((ref.namespace, ref.name))
+        if there is not None:
+            text = f"claim {ref} {_why_taken(there, vmi, units)}"
             taken = Obstacle(Reason.NAME_TAKEN, text)
             return replace(whole, obstacle=taken, taken=(ref.namespace, ref.name))
         whole = replace(whole, members=(*whole.members, Member(ref, choice, units)))
     return whole
+
+
+def _why_no_order(claim: GPUClaim | None) -> str:
+    if claim is None:
+        return "does not exist"
+    return "is no order but the claim of a VM's run" if is_template_claim(claim) else "is going away"
+
+
+def _why_taken(claim: GPUClaim, vmi: VirtualMachineInstance, missing: int) -> str:
+    if controller_uid(claim.metadata, VMI_KIND) != vmi.metadata.uid:
+        return "exists and is not this VMI's; delete or rename it"
+    if claim.metadata.deletion_timestamp is not None:
+        return "is being deleted"
+    lack = f"has {claim.spec.units} units, {missing} fewer than the VM asks for"
+    return f"{lack}; restart the VM to have one made that fits"
 
 
 def _served_orders(whole: ClaimSet, key: Key, world: Relations) -> Iterable[Member]:

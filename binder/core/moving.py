@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from binder.core.explanation import explain
 from binder.core.keeping import IDLE_ONLY, Kind, Trouble, counts_from_ms
 from binder.core.placement import Wish
-from binder.core.placing import choose, put, wish_of
+from binder.core.placing import choose, over_budget, put, wish_of
 from binder.core.refusals import RESTARTED_AFTER_POD_DELETION
 from binder.core.restarts import has_vmi_run
 from binder.core.scene import Scene, Stuck
@@ -50,10 +50,21 @@ def move_sets(scene: Scene) -> None:
     if outage:
         scene.notices.append(outage)
         return
+    blocked = {one.claim_set.key for one in scene.stuck if isinstance(one.wish, Obstacle)}
     ending = {one.set for one in scene.decisions if isinstance(one, DeletePod)}
     for one in sorted(leaving, key=lambda one: _turn(one, scene)):
         if one.claim_set.key not in scene.settled and one.claim_set.key not in ending:
-            _leave(one, scene)
+            _leave(_movable(one, blocked, scene), scene)
+
+
+def _movable(one: Leaving, blocked: set[str], scene: Scene) -> Leaving:
+    """Where something else than room is in the way of the set, what it holds moves without the rest."""
+    claim_set = one.claim_set
+    is_blocked = claim_set.stage is Stage.GATED and claim_set.key in blocked
+    is_loose = claim_set.stage in (Stage.IDLE, Stage.COMING)
+    if is_blocked or (is_loose and over_budget(claim_set, scene)):
+        return replace(one, claim_set=claim_set.without_new())
+    return one
 
 
 def _leaving(scene: Scene) -> Iterator[Leaving]:
@@ -182,7 +193,7 @@ def _reserve(claim_set: ClaimSet, target: str, scene: Scene) -> None:
 
 def _may_delete(scene: Scene) -> bool:
     """R24: at most so many VMIs a minute."""
-    recent = [at for at in scene.memory.deletions.values() if scene.now_ms - at < _MINUTE_MS]
+    recent = [scene.past_ms(at) for at in scene.memory.deletions.values() if scene.now_ms - at < _MINUTE_MS]
     if len(recent) + scene.deleted < scene.policy.max_vmi_deletions:
         return True
     scene.wake_by(min(recent, default=scene.now_ms) + _MINUTE_MS)
@@ -194,6 +205,8 @@ def _forget_old_deletions(scene: Scene) -> None:
     for uid, at_ms in sorted(scene.memory.deletions.items()):
         if scene.now_ms - at_ms >= _MINUTE_MS:
             scene.lessons.append(Lesson(deletions.NAME, uid, None))
+        elif scene.past_ms(at_ms) != at_ms:
+            scene.lessons.append(Lesson(deletions.NAME, uid, scene.past_ms(at_ms)))
 
 
 def _why_none(claim_set: ClaimSet, wish: Wish | Obstacle, scene: Scene) -> str:

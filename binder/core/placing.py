@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from binder.core.budgets import refusal
 from binder.core.keeping import IDLE_ONLY, troubles_of
@@ -10,7 +11,7 @@ from binder.core.launchers import Launcher
 from binder.core.placement import Wish, find_node
 from binder.core.restarts import release_hold
 from binder.core.scene import Scene, Stuck, new_units
-from binder.core.sets import ClaimSet, Obstacle, Stage
+from binder.core.sets import ClaimSet, Obstacle, Stage, units_of
 from binder.core.volumes import volume_reach
 from binder.core.world import Queue
 from binder.core.writing import creations, losses, placement
@@ -133,14 +134,30 @@ def bind_at_anchor(claim_set: ClaimSet, scene: Scene) -> bool:
         _take_over(claim_set, claim_set.launcher, node, scene)
         return True
     text = f"its launcher is on {node}, which cannot hold its claims now"
-    scene.stuck.append(Stuck(claim_set, Obstacle(Reason.NODE_LOST, text)))
+    reason = Reason.NODE_LOST if claim_set.lost else Reason.NO_ROOM
+    scene.stuck.append(Stuck(claim_set, Obstacle(reason, text)))
     return False
 
 
-def follow(claim_set: ClaimSet, scene: Scene) -> None:
-    """R19: reality wins. What is held elsewhere goes to where the launcher is, whatever the room."""
+def follow(claim_set: ClaimSet, scene: Scene) -> bool:
+    """R19: reality wins. What is held elsewhere goes to where the launcher is.
+
+    What the launcher asks for it has there, whatever the room. Orders can be of more units, and a tenant can
+    name more of them while the VM runs: those need room. What was never held waits for its turn.
+    """
     assert claim_set.launcher is not None
-    _take_over(claim_set, claim_set.launcher, claim_set.anchor, scene)
+    launcher, node = claim_set.launcher, claim_set.anchor
+    members = tuple(member for member in claim_set.members if member.node)
+    held = replace(claim_set, members=members, shape=replace(claim_set.shape, needs=units_of(members)))
+    asked, own = effective_request(launcher.pod), scene.world.uncovered_request(launcher)
+    there, room = held.held_on(node), scene.world.room.nodes.get(node)
+    for resource, units in held.needs.items():
+        more = units - there.get(resource, 0)
+        free = room.free(resource) + own.get(resource, 0) if room is not None else more
+        if more > free and units > asked.get(resource, 0):
+            return False
+    _take_over(held, launcher, node, scene)
+    return True
 
 
 def wish_of(claim_set: ClaimSet, scene: Scene, leaving: str = "") -> Wish | Obstacle:

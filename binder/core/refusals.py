@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 
 from binder.core.launchers import Launcher, is_unschedulable, pinned_node, refused_by_kubelet, vm_of
 from binder.core.relations import SetId
@@ -27,7 +28,9 @@ RESTARTED_AFTER_POD_DELETION = ("Always", "RerunOnFailure")
 def recall_rejections(scene: Scene) -> None:
     """Which nodes are left alone for which VM; what is over is forgotten."""
     for name_of_vm, by_node in sorted(scene.memory.rejections.items()):
-        valid = {name: one for name, one in sorted(by_node.items()) if _is_valid(name, one, scene)}
+        latest_ms = scene.now_ms + 1000 * scene.policy.rejection_s
+        told = {name: replace(one, until_ms=min(one.until_ms, latest_ms)) for name, one in by_node.items()}
+        valid = {name: one for name, one in sorted(told.items()) if _is_valid(name, one, scene)}
         if valid != by_node:
             scene.lessons.append(Lesson(rejections.NAME, name_of_vm, valid or None))
         if valid:
@@ -87,11 +90,12 @@ def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene)
         return
     why = f"the scheduler cannot place the launcher on {pin}, where its GPUs are held"
     why += f"; {claim_set.caution}" if claim_set.caution else ""
+    _remember(launcher, pin, why, scene)
     if claim_set.run_strategy in RESTARTED_AFTER_POD_DELETION:
-        _remember(launcher, pin, why, scene)
         _delete(launcher, why, scene)
     else:
-        scene.tell(claim_set, Reason.NODES_REFUSED, why + "; restart the VM to have it placed elsewhere")
+        help_ = f"restart the VM within {scene.policy.rejection_s} s to have it placed elsewhere"
+        scene.tell(claim_set, Reason.NODES_REFUSED, f"{why}; {help_}")
 
 
 def _remember(launcher: Launcher, name: str, why: str, scene: Scene) -> None:

@@ -282,7 +282,7 @@ class Relations:
         if pod.is_gated and not (is_launcher or is_target or is_going):
             self.strangers[pod.metadata.uid] = pod
         node = pod.spec.node_name
-        if not node and (is_launcher or is_target) and not pod.spec.scheduling_gates:
+        if not node and (is_launcher or is_target) and not pod.is_gated:
             node = pinned_node(pod)
         if node and not pod.is_terminal:
             self._place[key] = node

@@ -34,6 +34,8 @@ def remember_runs(scene: Scene) -> None:
     for uid, run in sorted(scene.memory.ended.items()):
         if scene.now_ms - run.ended_ms > max(_FORGET_AFTER_MS, 1000 * scene.policy.restart_hold_s):
             scene.lessons.append(Lesson(vm_history.NAME, uid, None))
+        elif scene.past_ms(run.ended_ms) != run.ended_ms:
+            scene.lessons.append(Lesson(vm_history.NAME, uid, replace(run, ended_ms=scene.now_ms)))
 
 
 def hold_for_restarts(scene: Scene) -> None:
@@ -78,7 +80,7 @@ def _remember_vm(key: Key, scene: Scene) -> None:
     if vmi is None or not live_uid or claim_set is None or claim_set.vm is None:
         return
     before = memory.runs.get(live_uid, Run(key[0], claim_set.vm.name, claim_set.vm.uid))
-    now = replace(before, has_run=has_vmi_run(vmi, scene))
+    now = replace(before, ended_ms=0, has_run=has_vmi_run(vmi, scene))
     if claim_set.stage is not Stage.ENDING:
         node, held = _template_units(claim_set)
         now = replace(now, node=node, held=held)
@@ -142,8 +144,10 @@ def _can_take_back(run: Run, scene: Scene) -> bool:
         resource = one.spec.resource_name
         held[resource] = held.get(resource, 0) + run.held[one.metadata.name]
     serious = [one for one in troubles_of(node, classes, room, held) if one.kind not in IDLE_ONLY]
-    since = {one: scene.since_ms(one.name(run.node)) for one in serious}
-    return all(scene.now_ms < counts_from_ms(one, at_ms, scene.policy) for one, at_ms in since.items())
+    ends = [counts_from_ms(one, scene.since_ms(one.name(run.node)), scene.policy) for one in serious]
+    for end_ms in ends:
+        scene.wake_by(end_ms)
+    return all(scene.now_ms < end_ms for end_ms in ends)
 
 
 def _still_to_hold(uid: str, run: Run, scene: Scene) -> dict[str, int]:

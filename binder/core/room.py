@@ -110,7 +110,7 @@ class Room:
 
     nodes: dict[str, NodeRoom] = field(default_factory=dict)
     sites: dict[object, Sites] = field(default_factory=dict)
-    """By what decides R8a and R8b: the set's classes and the pod's constraints."""
+    """By what decides R8a and R8b (the set's classes, the pod's constraints), and the resources wanted."""
     given_back: int = 0
     """Rises whenever a node has more room than before: what did not fit until then may fit now."""
     _booked: list[tuple[str, str, int]] = field(default_factory=list)

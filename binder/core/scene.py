@@ -80,8 +80,12 @@ class Scene:
 
     def since_ms(self, trouble: str) -> int:
         """Since when the trouble lasts; it is remembered while passes go on asking."""
-        since = self._seen[trouble] = self.memory.troubles.get(trouble, self.now_ms)
+        since = self._seen[trouble] = self.past_ms(self.memory.troubles.get(trouble, self.now_ms))
         return since
+
+    def past_ms(self, remembered_ms: int) -> int:
+        """A remembered moment. One that is still to come was told by a clock that was ahead: it is now."""
+        return min(remembered_ms, self.now_ms)
 
     def tell(self, claim_set: ClaimSet, reason: Reason, message: str) -> None:
         """Warn the VMI's tenant, once per change of reason (R12); of several in one pass, of the first."""
@@ -98,7 +102,9 @@ class Scene:
         """At the end: what is new among the troubles, and what is over."""
         known = self.memory.troubles
         self.lessons += [
-            Lesson(troubles.NAME, name, at) for name, at in sorted(self._seen.items()) if name not in known
+            Lesson(troubles.NAME, name, at)
+            for name, at in sorted(self._seen.items())
+            if known.get(name) != at
         ]
         self.lessons += [
             Lesson(troubles.NAME, name, None) for name in sorted(known.keys() - self._seen.keys())

@@ -7,7 +7,7 @@ serves no VM is a set of one. Must not know: which node a set goes to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from binder.core.claims import is_template_claim, user_uid
@@ -174,6 +174,16 @@ class ClaimSet:
     def anchor(self) -> str:
         """The node that its launcher is on or can only go to, or the empty string."""
         return self.launcher.anchor if self.launcher else ""
+
+    def without_new(self) -> ClaimSet:
+        """What of it was placed before, as a set that nothing starts with."""
+        old = (Phase.BOUND, Phase.LOST)
+        members = tuple(m for m in self.members if m.claim is not None and m.claim.status.phase in old)
+        classes = {member.gpu_class.metadata.name: member.gpu_class for member in members}
+        constraints = Constraints(tuple(one for _, one in sorted(classes.items())))
+        stage = Stage.IDLE if self.stage is Stage.GATED else self.stage
+        shape = Shape(constraints, units_of(members))
+        return replace(self, members=members, stage=stage, launcher=None, obstacle=None, shape=shape)
 
     def held_on(self, node: str) -> Mapping[str, int]:
         """Units per GPU resource that the set already holds on the node."""

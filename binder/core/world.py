@@ -145,13 +145,13 @@ class World:
 
     def sites_for(self, claim_set: ClaimSet) -> Sites:
         """The nodes for a set of these classes and constraints, in R9's order; made once, then kept up."""
-        constraints = claim_set.shape.constraints
-        found = self.room.sites.get(constraints)
+        constraints, resources = claim_set.shape.constraints, tuple(claim_set.needs)
+        found = self.room.sites.get((constraints, resources))
         if found is None:
             if len(self.room.sites) >= MAX_SITES:
                 self.room.sites.clear()
-            found = Sites(tuple(claim_set.needs), _judge(constraints))
-            self.room.sites[constraints] = found
+            found = Sites(resources, _judge(constraints))
+            self.room.sites[constraints, resources] = found
             for (_, name), node in self.state.of(Node).items():
                 found.put(name, node, self.room.nodes[name])
         return found

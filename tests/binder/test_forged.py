@@ -43,10 +43,10 @@ def test_a_claim_of_another_namespace_joins_nobodys_set() -> None:
 
 
 def test_a_claim_of_another_namespace_covers_no_launcher() -> None:
-    """R26: vm1 holds one of two units; what evil holds there by a reference to it counts as evil's."""
-    live = (template_claim(node="gpu-1"), template_claim(units=1, namespace="evil", node="gpu-1"))
+    """R26: vm1's launcher takes one of two units, and what evil holds by a reference to it the other."""
+    forged = template_claim(units=1, namespace="evil", node="gpu-1")
     cluster = state(node(), gpu_class(), *running_vm())
-    assert reason_of(decide(cluster, *live, order("o"))) is Reason.NO_ROOM
+    assert reason_of(decide(cluster, forged, order("o"))) is Reason.NO_ROOM
 
 
 def test_a_claim_that_names_a_vmi_of_another_namespace_waits_for_no_launcher() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from model.claims import GPUClaim
-from model.decisions import MarkWaiting, WarnVmi
+from model.decisions import LoseClaim, MarkWaiting, WarnVmi
 from model.meta import Condition, Lean
 from model.reasons import Reason
 from tests.binder.deciding import Binder, decide, reason_of, warnings
@@ -276,3 +276,38 @@ def test_equal_states_give_equal_text_in_whatever_order_they_came() -> None:
     objects = [node(f"n{i}", i) for i in range(4)] + [node("x", 9, ready="False")]
     there = (gpu_class(), *started_vm("vm1", 5))
     assert message_of(*objects, *there) == message_of(*reversed(objects), *there)
+
+
+def test_a_node_without_a_unit_has_none_of_it() -> None:
+    """R12: what the message counts is there."""
+    (waiting,) = decide(state(node(units=0), gpu_class()), order("o")).waiting
+    assert waiting.message == f"no node offers 1 of {H100}: 0 have some of it"
+
+
+def test_a_set_that_leaves_the_only_node_is_told_that_there_is_no_other() -> None:
+    """R22: not that room has just come free."""
+    short = state(node(units=1), gpu_class())
+    live = [order(name, node="gpu-1", boundAt=f"2026-12-01T0{hour}:00:00Z") for hour, name in enumerate("ab")]
+    binder = Binder()
+    binder.passes(short, *live)
+    (loss,) = binder.passes(short, *live, after_s=300).decisions
+    assert isinstance(loss, LoseClaim)
+    assert loss.message == f"node gpu-1 offers less than is held there; no other node offers 1 of {H100}"
+
+
+def test_a_template_claim_that_is_named_is_said_to_be_none_of_the_orders() -> None:
+    """R7, R18: it exists."""
+    name = "vm1-h100-vmi-vm1"
+    objects = (vm(claims=name), vmi(claims=name), launcher())
+    (waiting,) = decide(state(node(), gpu_class(), *objects), template_claim()).waiting
+    assert (
+        waiting.message == f"order default/{name}, named by the VM, is no order but the claim of a VM's run"
+    )
+
+
+def test_a_template_claim_that_is_too_small_is_said_to_be_that() -> None:
+    """R7: nobody deletes it."""
+    objects = (*started_vm("vm1", 3), gpu_class(), node(units=4))
+    (waiting,) = decide(state(*objects), template_claim(units=2)).waiting
+    text = "has 2 units, 1 fewer than the VM asks for; restart the VM to have one made that fits"
+    assert waiting.message == f"claim default/vm1-h100-vmi-vm1 {text}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.claims import GPUClaim
-from model.decisions import DeletePod
+from model.decisions import DeletePod, WarnVmi
 from model.meta import Lean
 from model.reasons import Reason
 from model.storage import PersistentVolumeClaim
@@ -109,6 +109,24 @@ def test_unschedulable_launcher_goes_only_where_its_vm_comes_back(strategy: str,
     assert (DeletePod in kinds_of(result)) is deleted
     assert warnings(result) == ([] if deleted else [Reason.NODES_REFUSED])
     assert warnings(binder.passes(cluster, HELD, after_s=1)) == []
+
+
+@pytest.mark.parametrize(("after_s", "node_name"), [(20, "gpu-2"), (600, "gpu-1")])
+def test_a_vm_that_its_tenant_restarts_is_placed_elsewhere_for_ten_minutes(
+    after_s: int, node_name: str
+) -> None:
+    """R13 (ii): the node is skipped for a VM whose launcher stayed, too; the warning says for how long."""
+    binder = Binder()
+    cluster = two_nodes(*stuck_vm(strategy="Manual"))
+    binder.passes(cluster, HELD)
+    (told,) = (one for one in binder.passes(cluster, HELD, after_s=121).decisions if isinstance(one, WarnVmi))
+    assert told.message.endswith("restart the VM within 600 s to have it placed elsewhere")
+    again = (
+        vm(strategy="Manual"),
+        vmi(uid="vmi-2", pods=["pod-2"]),
+        launcher(uid="pod-2", vmi_uid="vmi-2"),
+    )
+    assert placed_on(binder.passes(two_nodes(*again), after_s=after_s)) == {"default/vm1": node_name}
 
 
 def test_unschedulable_vmi_without_a_vm_stays() -> None:
