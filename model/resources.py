@@ -58,13 +58,16 @@ def _admission(kind: str, plural: str) -> Resource:
     return Resource(group, "v1", plural, kind, is_namespaced=False, has_status=False)
 
 
+SECRETS = Resource("", "v1", "secrets", "Secret", has_status=False)
+MUTATING_WEBHOOKS = _admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
+VALIDATING_WEBHOOKS = _admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
 ADMISSION = (
     _admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
     _admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
     _admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     _admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-    _admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
-    _admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
 )
 """What stands in front of the API server; bindings before what they bind."""
 CUSTOM_RESOURCE_DEFINITIONS = Resource(

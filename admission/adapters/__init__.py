@@ -1,0 +1,1 @@
+"""What serves the webhooks: HTTPS, and the certificate that is shown."""
