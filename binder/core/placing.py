@@ -62,9 +62,21 @@ def place_or_wait(claim_set: ClaimSet, scene: Scene) -> bool:
     if not over:  # an order that a budget refuses must not count against others
         scene.decisions += creations(claim_set)
     if claim_set.lost and claim_set.nodes:
-        scene.decisions += losses(claim_set, "the rest of its set is Lost", scene.now_ms)
+        _gather_or_lose(claim_set, wish, scene)
     scene.stuck.append(Stuck(claim_set, wish))
     return False
+
+
+def _gather_or_lose(claim_set: ClaimSet, wish: Wish | Obstacle, scene: Scene) -> None:
+    """R17: where something else than room is in its launcher's way, what it had is gathered without it."""
+    part, node = claim_set.without_new(), None
+    if isinstance(wish, Obstacle):
+        alone = wish_of(part, scene)
+        node = None if isinstance(alone, Obstacle) else choose(part, alone, scene)
+    if node is not None:
+        put(part, node, scene)
+    else:
+        scene.decisions += losses(claim_set, "the rest of its set is Lost", scene.now_ms)
 
 
 def choose(claim_set: ClaimSet, wish: Wish, scene: Scene) -> str | None:
@@ -83,7 +95,8 @@ def choose(claim_set: ClaimSet, wish: Wish, scene: Scene) -> str | None:
 
 def put(claim_set: ClaimSet, node: str, scene: Scene) -> None:
     """Book the set there and decide its writes."""
-    release_hold(claim_set, scene)
+    if claim_set.stage is Stage.GATED:  # what waits for its launcher waits on while orders are moved
+        release_hold(claim_set, scene)
     book(claim_set, node, scene)
     scene.count_placed(claim_set)
     scene.settled.add(claim_set.key)

@@ -59,6 +59,32 @@ def test_a_template_claim_leaves_such_a_node_although_an_order_is_missing() -> N
     assert bound_to(result) == {"vm1-h100-vmi-vm1": "gpu-1"}
 
 
+def test_a_partly_lost_set_is_gathered_although_an_order_is_missing() -> None:
+    """R17: onto one node where there is one, else all of it is Lost."""
+    lost = order("l", vm_uid="vm-vm1", phase="Lost", lostFrom="x", lostAt="2026-12-01T05:00:00Z")
+    there = of_vm1("o", "gpu-1")
+    result = decide(state(node(units=2), gpu_class(), *naming("o,l,missing")), there, lost)
+    assert (bound_to(result), reason_of(result)) == ({"l": "gpu-1"}, Reason.CLAIM_NOT_FOUND)
+    assert (
+        kinds_of(decide(state(node(units=1), gpu_class(), *naming("o,l,missing")), there, lost))[0]
+        is LoseClaim
+    )
+
+
+def test_what_is_held_for_a_restart_stays_held_while_the_vms_order_moves() -> None:
+    """R39: against every later set, also in the pass that moves the order."""
+    binder, nodes = Binder(), (node("home", 2), gpu_class(), vm(claims="o"))
+    run = (
+        vmi(claims="o", phase="Running", node="home"),
+        launcher("vm1", 2, gates=[], node="home", phase="Running"),
+    )
+    held = (of_vm1("o", "home"), template_claim(node="home"))
+    binder.passes(state(*nodes, *run), *held)
+    result = binder.passes(state(*nodes), of_vm1("o", "gone"), order("p"), order("q"), after_s=1)
+    assert bound_to(result) == {"o": "home"}
+    assert {one.reason for one in result.waiting} == {Reason.NO_ROOM}
+
+
 def test_every_pending_order_of_a_vm_that_waits_says_why() -> None:
     """R12: also the one that is named after what is missing."""
     result = decide(state(node(), gpu_class(), *naming("missing,o")), order("o"))

@@ -12,7 +12,7 @@ from model.decisions import DeleteClaim
 from model.meta import Lean
 from model.reasons import Reason
 from projections.folds.vm_history import Run
-from tests.binder.deciding import Binder, bound_to, kinds_of, placed_on, reason_of
+from tests.binder.deciding import Binder, bound_to, kinds_of, placed_on, reason_of, warnings
 from tests.builders import (
     gpu_class,
     launcher,
@@ -356,3 +356,15 @@ def test_what_ends_keeps_what_it_held_in_memory_while_it_ends() -> None:
     ending = (vm(), vmi(phase="Running", deleting=True), pinned_launcher(node="gpu-1", deleting=True))
     binder.passes(state(ONE, gpu_class(), *ending))
     assert placed_on(binder.passes(state(ONE, gpu_class(), vm(), *RIVAL))) == {}
+
+
+def test_a_run_that_is_there_again_has_not_ended() -> None:
+    """R12, R14: a watcher that missed it for a moment makes nobody forget what its tenant was told."""
+    binder = Binder()
+    there = (node(units=0), gpu_class(), *started_vm("vm1"))
+    assert len(warnings(binder.passes(state(*there)))) == 1
+    binder.passes(state(*there[:2], vm()), after_s=1)
+    binder.passes(state(*there), after_s=1)
+    assert binder.memory.ended == {}
+    later = binder.passes(state(*there), after_s=4000)
+    assert (warnings(later), list(binder.memory.runs)) == ([], ["vmi-vm1"])
