@@ -1,5 +1,5 @@
 """Closed loops with what tenants and clocks do besides: orders named while a VM runs, forged references,
-taints that are tolerated for a while, a clock that is set back. What a pass says of its next deadline is true.
+taints that are tolerated for a while, a clock that is set back. What a pass says of its deadline is true.
 """
 
 from __future__ import annotations
