@@ -43,3 +43,8 @@ envtest: $(STAMP) ## the contract suite and the stories on a real control plane 
 .PHONY: bench
 bench: $(STAMP) ## speeds as ratios in one run, as a table
 	@$(PY) -m bench
+
+.PHONY: storm
+SECONDS ?= 300
+storm: envtest-assets ## three binders on a real control plane while everything is killed (SECONDS=300)
+	@$(PY) -m tests.stories.storm --seconds $(SECONDS)

@@ -14,7 +14,7 @@ from model.requests import effective_request
 from tests.binder.deciding import decide, placed_on
 from tests.builders import gpu_class, launcher, state, vm, vmi
 from tests.differential.running import Case
-from tests.differential.verdicts import model_of
+from tests.differential.verdicts import lasting, model_of
 from tests.differential.words import GPU
 
 
@@ -43,5 +43,5 @@ def _tolerating(pod: Pod) -> GPUClass:
     """A class that tolerates what the pod does, numbers included."""
     sold = gpu_class(resource=GPU)
     return sold.model_copy(
-        update={"spec": sold.spec.model_copy(update={"tolerations": pod.spec.tolerations})}
+        update={"spec": sold.spec.model_copy(update={"tolerations": lasting(pod.spec.tolerations)})}
     )

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from binder.core import nodes, requests, volumes
+from binder.core import nodes, volumes
+from model import requests
 from model.nodes import Node
 from model.pods import Pod
 from model.selectors import NodeSelectorTerm
@@ -27,10 +28,10 @@ def changed(module: Any, name: str, value: Any) -> Patch:
 
 
 def wherever_imported(name: str, right: Any, wrong: Any) -> Patch:
-    """In every module of the binder that has taken the function over."""
+    """In every module of the product that has taken the function over."""
 
     def patch(patch: pytest.MonkeyPatch) -> None:
-        for module in [one for path, one in sys.modules.items() if path.startswith("binder.")]:
+        for module in [one for path, one in sys.modules.items() if path.startswith(("binder.", "model."))]:
             if getattr(module, name, None) is right:
                 patch.setattr(module, name, wrong)
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import orjson
 
-from binder.core import nodes, requests, volumes
+from binder.core import nodes, volumes
 from binder.core.launchers import Launcher
 from binder.core.sets import Obstacle
 from binder.core.state import ClusterState
 from binder.core.world import look_at
+from model import requests
 from model.claims import GPUClass
 from model.kinds import BY_KIND
 from model.kubevirt import VirtualMachineInstance
@@ -20,6 +21,7 @@ from model.lean import lean_object
 from model.meta import Lean
 from model.nodes import Node
 from model.pods import Pod
+from model.taints import Toleration
 from tests.builders import state
 
 Json = dict[str, Any]
@@ -50,7 +52,7 @@ class Judge:
         """The nodes that take the pod, as the launcher of a class that tolerates what the pod tolerates."""
         pod = Pod.model_validate(raw)
         gpu_class = GPUClass.model_validate({"spec": {"resourceName": "nvidia.com/gpu"}})
-        spec = gpu_class.spec.model_copy(update={"tolerations": pod.spec.tolerations})
+        spec = gpu_class.spec.model_copy(update={"tolerations": lasting(pod.spec.tolerations)})
         gpu_class = gpu_class.model_copy(update={"spec": spec})
         reach = volumes.volume_reach(Launcher(pod, VirtualMachineInstance()), self.cluster)
         if isinstance(reach, Obstacle):
@@ -69,6 +71,11 @@ class Judge:
     def cordoned(self) -> frozenset[str]:
         """Nodes that a rule of ours refuses whatever a pod tolerates (R8a)."""
         return frozenset(name for name, node in self.nodes.items() if node.spec.unschedulable)
+
+
+def lasting(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
+    """Without their end: a class takes nothing new where it only puts up with a taint for a while (R20)."""
+    return tuple(one.model_copy(update={"toleration_seconds": None}) for one in tolerations)
 
 
 def judge_of(objects: Iterable[Mapping[str, Any]]) -> Judge:

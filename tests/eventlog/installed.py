@@ -23,7 +23,7 @@ class InstalledServer:
         self._folder = Path(tempfile.mkdtemp(prefix="redis-")) if folder is None else folder
         self._socket = self._folder / "redis.sock"
         self._settings = ["--unixsocket", str(self._socket), "--dir", str(self._folder), "--save", ""]
-        self._settings += ["--appendonly", "yes", "--appendfsync", fsync, *more]
+        self._settings += ["--appendonly", "yes", "--appendfsync", fsync, "--shutdown-timeout", "0", *more]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

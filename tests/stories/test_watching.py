@@ -7,14 +7,12 @@ appended twice.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,36 +28,17 @@ from kube.port import Client, list_all
 from model.kinds import BY_KIND
 from model.lean import lean_object
 from model.resources import NAMESPACES
-from tests.cluster.assets import AssetsMissing, find
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.control_plane import start as start_plane
-from tests.cluster.processes import wait_for
 from tests.contract.conftest import _compact as compact
 from tests.stories.churn import churn
 from tests.stories.conftest import now_ms
+from tests.stories.mistreated import own_plane, own_redis, restart
+
+__all__ = ["own_plane", "own_redis"]
 
 pytestmark = [pytest.mark.envtest, pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(240)]
 OBJECTS = 5000
 SEED = 4
-
-
-@pytest.fixture
-def own_plane() -> Iterator[ControlPlane]:
-    """A control plane that may be mistreated."""
-    try:
-        plane = start_plane(find())
-    except AssetsMissing as missing:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(str(missing))
-    yield plane
-    plane.stop()
-
-
-@pytest.fixture
-def own_redis() -> Iterator[EmbeddedServer]:
-    server = EmbeddedServer()
-    server.start()
-    yield server
-    server.stop()
 
 
 class Replicas:
@@ -88,16 +67,6 @@ class Replicas:
             return subprocess.Popen(self._command, stdout=output, stderr=output)
 
 
-def restart_api_server(plane: ControlPlane) -> None:
-    process = plane.process("kube-apiserver")
-    flags = Path(f"/proc/{process.pid}/cmdline").read_bytes().rstrip(b"\0").decode().split("\0")[1:]
-    process.signal(signal.SIGKILL)
-    process.stop()
-    plane.processes.remove(process)
-    plane.spawn("kube-apiserver", *flags)
-    wait_for("kube-apiserver", plane.rest().is_ready, [plane.processes[-1]])
-
-
 async def trouble(plane: ControlPlane, replicas: Replicas, until: asyncio.Event) -> None:
     """Kills, pauses, compactions, and one restart of the API server, while the objects churn."""
     rng = random.Random(SEED)
@@ -116,7 +85,7 @@ async def trouble(plane: ControlPlane, replicas: Replicas, until: asyncio.Event)
             case 2:
                 await asyncio.to_thread(compact, plane)
             case 3 if turn == 3:
-                await asyncio.to_thread(restart_api_server, plane)
+                await asyncio.to_thread(restart, plane, "kube-apiserver")
 
 
 async def fold(log: RedisLog, state: ClusterState, position: str, seen: Counter[tuple[str, str, str]]) -> str:
