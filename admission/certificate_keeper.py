@@ -55,8 +55,11 @@ class Pace:
 class Shown(Protocol):
     """What shows the certificate to callers."""
 
-    def show(self, certificate: bytes, key: bytes) -> None:
-        """Use it from the next connection on. Raises ValueError for what is no certificate with its key."""
+    def show(self, certificate: bytes, key: bytes) -> bool:
+        """Use it from the next connection on; False if it is in use already.
+
+        Raises ValueError for what is no certificate with its key.
+        """
         ...
 
 
@@ -83,7 +86,6 @@ class CertificateKeeper:
     observer: CertificateObserver
     now: Callable[[], datetime]
     pace: Pace = Pace()
-    _in_force: bytes = b""
     _newest: bytes = b""
     _trusted_since_s: float | None = None
 
@@ -92,16 +94,14 @@ class CertificateKeeper:
         while True:
             try:
                 await self.look()
-            except (ApiError, Unusable) as error:
+            except (ApiError, ValueError) as error:
                 self.observer.certificates_unkept(" ".join(str(error).split()))
             await asyncio.sleep(self.pace.look_s)
 
     async def look(self) -> None:
         """Store what is due, have it trusted, show it. Raises ApiError, Unusable."""
         material = await self._stored()
-        if material.serving.certificate != self._in_force:
-            self.shown.show(material.serving.certificate, material.serving.key)
-            self._in_force = material.serving.certificate
+        if self.shown.show(material.serving.certificate, material.serving.key):
             self.observer.certificate_shown(material.serving.parsed().not_valid_after_utc)
         await self._have_trusted(material)
 

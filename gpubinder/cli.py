@@ -11,33 +11,36 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
-from admission.policies import gate_policy
+from gpubinder.admission_options import address_of, printing_webhooks
+from gpubinder.admitting import admitting as serve_admission
 from gpubinder.demo import show
 from gpubinder.errors import CommandError
 from gpubinder.feed import feed_file
 from gpubinder.logs import configure, say
 from gpubinder.options import (
     ENVIRONMENT,
+    admitting,
     asking,
     binding,
     cluster_of,
     everything,
     leaving,
+    reaching,
     settings_of,
     watching,
 )
+from gpubinder.printing import Checks, Gate, documents, served_gate
 from gpubinder.settings import LogChoice, Settings
 from gpubinder.status import show_status
-from gpubinder.system import EVERYTHING, Role, running
+from gpubinder.system import EVERYTHING, Role, System, running
 from gpubinder.uninstall import Plan, remove
-from model.crds import all_crds
 
 _INFO = 20
 _FAREWELL_S = 1.5
@@ -140,6 +143,15 @@ def bind(**options: Any) -> None:
 
 
 @main.command(context_settings=ENVIRONMENT)
+@admitting
+def admit(**options: Any) -> None:
+    """Serve the webhooks: the gate, and the checks of orders and raw pods; run as many as you like."""
+    configure(options["log_format"])
+    settings = settings_of(options, may_embed=False)
+    asyncio.run(_until_stopped(serve_admission(settings), settings))
+
+
+@main.command(context_settings=ENVIRONMENT)
 @asking
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(*, as_json: bool, **options: Any) -> None:
@@ -181,28 +193,41 @@ def demo(*, fast: bool, picture: Path | None) -> None:
 @main.command(context_settings=ENVIRONMENT)
 @click.option(
     "--gate",
-    type=click.Choice(["policy", "none"]),
-    default="policy",
+    type=click.Choice([str(one) for one in Gate]),
+    default=str(Gate.POLICY),
     show_default=True,
-    help="Also print what gates launchers: a MutatingAdmissionPolicy (Kubernetes 1.36 and newer).",
+    help="What gates launchers: a policy (Kubernetes 1.36 and newer), the webhook of gpubinder admit, "
+    "or what the cluster of --kubeconfig has.",
 )
-def crds(gate: str) -> None:
+@click.option(
+    "--checks",
+    type=click.Choice([str(one) for one in Checks]),
+    help="Also print the webhooks that check orders and raw pods; default: with the webhook gate.",
+)
+@printing_webhooks
+@reaching
+def crds(gate: str, checks: str | None, **options: Any) -> None:
     """Print the CRDs and the gate, to be piped into kubectl apply --server-side -f -."""
-    documents = all_crds() + (gate_policy() if gate == "policy" else [])
-    click.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
+    configure(options["log_format"])
+    form = Gate(gate)
+    if form is Gate.AUTO:
+        form = asyncio.run(served_gate(cluster_of(options)))
+    printed = documents(form, Checks(checks) if checks else None, address_of(options))
+    click.echo(yaml.safe_dump_all(printed, sort_keys=False), nl=False)
 
 
 def _run(options: dict[str, Any], roles: frozenset[Role], *, may_embed: bool) -> None:
     configure(options["log_format"])
-    asyncio.run(_until_stopped(settings_of(options, may_embed=may_embed), roles))
+    settings = settings_of(options, may_embed=may_embed)
+    asyncio.run(_until_stopped(running(settings, roles), settings))
 
 
-async def _until_stopped(settings: Settings, roles: frozenset[Role]) -> None:
+async def _until_stopped(running: AbstractAsyncContextManager[System], settings: Settings) -> None:
     """Run until a signal, which also ends a start that waits for a server. Raises CommandError."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    work, stopped = asyncio.create_task(_work(settings, roles)), asyncio.create_task(stop.wait())
+    work, stopped = asyncio.create_task(_work(running, settings)), asyncio.create_task(stop.wait())
     await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
     work.cancel()
@@ -213,8 +238,8 @@ async def _until_stopped(settings: Settings, roles: frozenset[Role]) -> None:
     say(_INFO, "down")
 
 
-async def _work(settings: Settings, roles: frozenset[Role]) -> None:
-    async with running(settings, roles) as system:
+async def _work(running: AbstractAsyncContextManager[System], settings: Settings) -> None:
+    async with running as system:
         say(_INFO, "up", api_server=system.client.url, cluster=settings.cluster)
         await system.wait()
 

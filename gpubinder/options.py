@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from binder.core.policy import Policy
-from gpubinder.settings import ClusterChoice, LogChoice, Settings
+from gpubinder.admission_options import USUAL_PORT, admission_of, serving_admission
+from gpubinder.settings import AdmissionChoice, ClusterChoice, LogChoice, Settings
 
 ENVIRONMENT = {"auto_envvar_prefix": "GPUBINDER"}
 """Every option can be given as GPUBINDER_<OPTION>."""
@@ -152,7 +153,17 @@ def leaving(command: Command) -> Command:
 
 def everything(command: Command) -> Command:
     """The options of a process that does all of it, and brings what is not given."""
-    return _with(command, _COMMON + _BINDING + _POLICY + _EMBEDDED)
+    return _with(command, _COMMON + _BINDING + _POLICY + _EMBEDDED + (serving_admission(0),))
+
+
+def admitting(command: Command) -> Command:
+    """The options of a process that serves the webhooks."""
+    return _with(command, (*_COMMON, serving_admission(USUAL_PORT)))
+
+
+def reaching(command: Command) -> Command:
+    """The options of a command that may ask the cluster."""
+    return _with(command, _REACHING)
 
 
 def cluster_of(options: dict[str, Any]) -> ClusterChoice:
@@ -187,6 +198,7 @@ def settings_of(options: dict[str, Any], *, may_embed: bool) -> Settings:
         options.get("lease_namespace", ""),
         options["metrics_port"],
         _policy_of(options) if "keep_grace" in options else _USUAL,
+        admission_of(options) if "admission_port" in options else AdmissionChoice(),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from admission.reviewing import Rules
+from admission.webhooks import Address
 from binder.core.policy import Policy
 
 
@@ -30,6 +32,21 @@ class LogChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class AdmissionChoice:
+    """How the webhooks are served; with port 0, not at all."""
+
+    port: int = 0
+    rules: Rules = field(default_factory=Rules)
+    address: Address = field(default_factory=Address)
+    secret: str = "gpubinder-admission-tls"  # noqa: S105 - its name
+    """In the address's namespace: our own certificates, shared by all replicas."""
+    certificate_folder: Path | None = None
+    """Of tls.crt and tls.key that somebody else keeps, such as cert-manager."""
+    names: tuple[str, ...] = ()
+    """More host names or addresses that our certificate is to carry."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of them."""
 
@@ -41,3 +58,4 @@ class Settings:
     metrics_port: int = 0
     policy: Policy = field(default_factory=Policy)
     """What the binder's decisions depend on."""
+    admission: AdmissionChoice = field(default_factory=AdmissionChoice)

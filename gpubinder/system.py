@@ -16,11 +16,13 @@ from binder.bind import bind
 from binder.consumer import Post
 from binder.leader import Leader, LeaseName
 from eventlog.errors import LogError
+from gpubinder.admission_metrics import AdmissionObserver
 from gpubinder.errors import CommandError
 from gpubinder.metrics import Metrics, Observer
 from gpubinder.settings import Settings
 from gpubinder.stores import LogStore, OtherLog, check_cluster_of_log, now_ms, open_cluster, open_log
 from gpubinder.web import serving
+from gpubinder.webhooks import admission_loops
 from ingest.heart import beat
 from ingest.replica import Replica
 from ingest.watcher import KindWatcher
@@ -37,6 +39,8 @@ class Role(StrEnum):
 
     WATCH = "watch"
     BIND = "bind"
+    ADMIT = "admit"
+    """Where a port is given for it."""
 
 
 EVERYTHING = frozenset(Role)
@@ -47,7 +51,6 @@ class System:
     """What runs: its client for whoever looks on, and its tasks."""
 
     client: HttpClient
-    observer: Observer
     tasks: tuple[asyncio.Task[None], ...]
 
     async def wait(self) -> None:
@@ -90,7 +93,12 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
     metrics = Metrics()
     observer = Observer(metrics)
 
+    admission = AdmissionObserver(metrics.registry)
+    admits = Role.ADMIT in roles and settings.admission.port > 0
+
     def is_ready() -> bool:
+        if admits and not admission.is_serving:
+            return False
         binds = Role.BIND not in roles or observer.is_ready
         return binds and (Role.WATCH not in roles or observer.is_watching)
 
@@ -101,6 +109,8 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
     ):
         await check_cluster_of_log(store.log, client, settings)
         loops: list[Coroutine[Any, Any, None]] = []
+        if admits:
+            loops += admission_loops(client, store.log, settings.admission, admission)
         if Role.WATCH in roles:
 
             async def watch(kind: str) -> None:
@@ -125,7 +135,7 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
         loops += [_keep_watch(store, client, settings), _ask_log(store, observer)]
         tasks = tuple(asyncio.create_task(loop) for loop in loops)
         try:
-            yield System(client, observer, tasks)
+            yield System(client, tasks)
         finally:
             for task in tasks:
                 task.cancel()

@@ -20,7 +20,7 @@ MAX_BODY = 8 * 1024 * 1024
 """Bytes: two objects of the largest size that an API server takes, and what is around them."""
 MAX_AT_ONCE = 256
 """Reviews under way; beyond that the API server does what the webhook's failurePolicy says."""
-SHUTDOWN_S = 2.0
+SHUTDOWN_S = 1.0
 """For reviews under way when the process ends."""
 READ_S = LIMIT_S
 """For the rest of a body whose head has arrived."""
@@ -96,15 +96,18 @@ class Webhooks:
 
 @asynccontextmanager
 async def serving(
-    webhooks: Webhooks, host: str, port: int, context: ssl.SSLContext, logger: logging.Logger
+    webhooks: Webhooks, at: tuple[str | None, int], context: ssl.SSLContext, logger: logging.Logger
 ) -> AsyncIterator[int]:
-    """Serve while the context is open; gives the port. Raises OSError for one that is taken."""
+    """Serve while the context is open; gives the port. No host stands for every address of the machine.
+
+    Raises OSError for a port in use.
+    """
     app = web.Application(client_max_size=MAX_BODY)
     app.add_routes([web.post(GATE_PATH, webhooks.serve_gate), web.post(CHECK_PATH, webhooks.serve_check)])
     runner = web.AppRunner(app, access_log=None, logger=logger, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=context)
+        site = web.TCPSite(runner, *at, ssl_context=context)
         await site.start()
         yield int(runner.addresses[0][1])
     finally:

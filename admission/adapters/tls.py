@@ -7,7 +7,10 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+
+from admission.certificates import Pair
 
 
 class ShownCertificate:
@@ -15,20 +18,30 @@ class ShownCertificate:
 
     def __init__(self) -> None:
         self.context = _context()
-        self.is_shown = False
-        self._in_force = b""
+        self.until: datetime | None = None
+        """When the one that is shown ends; None: there is none yet."""
+        self._in_force: bytes | None = None
 
-    def show(self, certificate: bytes, key: bytes) -> None:
-        """Use it from now on. Raises ValueError, and stays as it was, for what is no pair."""
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is one."""
+        return self.until is not None
+
+    def show(self, certificate: bytes, key: bytes) -> bool:
+        """Use it from now on; False if it is in use already.
+
+        Raises ValueError, and stays as it was, for what is no pair.
+        """
         if certificate + key == self._in_force:
-            return
+            return False
         with _as_file(certificate + b"\n" + key) as path:
             try:
                 _context().load_cert_chain(path)  # a live context that is given half a pair shows nothing
                 self.context.load_cert_chain(path)
             except ssl.SSLError as error:
                 raise ValueError(f"no certificate with its key: {error.reason or error}") from None
-        self._in_force, self.is_shown = certificate + key, True
+        self._in_force, self.until = certificate + key, Pair(certificate, key).parsed().not_valid_after_utc
+        return True
 
 
 class CertificateFolder:
@@ -38,14 +51,17 @@ class CertificateFolder:
         self._folder = folder
         self._shown = shown
 
-    def look(self) -> None:
-        """Show what is there. Raises ValueError, which names the file and the cause."""
+    def look(self) -> bool:
+        """Show what is there; False if it is what was there.
+
+        Raises ValueError, which names the file and the cause.
+        """
         try:
             certificate, key = ((self._folder / name).read_bytes() for name in ("tls.crt", "tls.key"))
         except OSError as error:
             raise ValueError(f"{error.filename} cannot be read: {error.strerror}") from None
         try:
-            self._shown.show(certificate, key)
+            return self._shown.show(certificate, key)
         except ValueError as error:
             raise ValueError(f"{self._folder}: tls.crt and tls.key are {error}") from None
 

@@ -42,9 +42,12 @@ class Replica:
     shown_at_ms: list[int] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
-    def show(self, certificate: bytes, key: bytes) -> None:
+    def show(self, certificate: bytes, key: bytes) -> bool:
+        if self.shown[-1:] == [certificate]:
+            return False
         self.shown.append(certificate)
         self.shown_at_ms.append(self.clock())
+        return True
 
     def certificate_shown(self, until: datetime) -> None:
         assert until.tzinfo is UTC
