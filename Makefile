@@ -48,3 +48,7 @@ bench: $(STAMP) ## speeds as ratios in one run, as a table
 SECONDS ?= 300
 storm: envtest-assets ## three binders on a real control plane while everything is killed (SECONDS=300)
 	@$(PY) -m tests.stories.storm --seconds $(SECONDS)
+
+.PHONY: mutants
+mutants: $(STAMP) ## how many mutants of binder/core no test notices; MODULES="moving settling", JSON=file (an hour or more)
+	@nice -n 15 $(PY) -m tests.mutants $(MODULES) $(if $(JSON),--json $(JSON))

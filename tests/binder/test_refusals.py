@@ -187,7 +187,7 @@ def test_change_of_the_node_ends_the_rejection(changes: dict[str, object]) -> No
     """R13: allocatable, taints, readiness; another node of that name is another node."""
     binder = Binder()
     binder.passes(state(node("gpu-1"), gpu_class(), *refused_vm()), HELD)
-    uid = changes.pop("uid", None)
+    uid = changes.get("uid")
     changed = node("gpu-1", **changes)  # type: ignore[arg-type]
     if uid:
         changed = changed.model_copy(update={"metadata": changed.metadata.model_copy(update={"uid": uid})})

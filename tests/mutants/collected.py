@@ -1,0 +1,55 @@
+"""Mutants run tests that are collected already: collecting them anew takes longer than most mutants live.
+
+mutmut forks a process for each mutant and starts pytest in it. Here pytest's session begins before, so that
+the fork has only to run the mutant's tests, quickest first, until one fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from _pytest.config import _prepareconfig
+from _pytest.main import Session
+from _pytest.runner import runtestprotocol
+from mutmut.configuration import config
+from mutmut.runners.harness import PytestRunner
+from mutmut.utils.file_utils import change_cwd
+from mutmut.workers.isolation import ForkRunner
+
+FAILED, PASSED = 1, 0
+
+
+def collected() -> dict[str, pytest.Item]:
+    """The tests of mutmut's settings, by their ids, ready to run."""
+    args = ["--rootdir=.", "--tb=no", "-s", "-p", "no:randomly", *config().pytest_add_cli_args]
+    begun = _prepareconfig([*args, *config().pytest_add_cli_args_test_selection], ())
+    begun._do_configure()
+    session = Session.from_config(begun)
+    begun.hook.pytest_sessionstart(session=session)
+    begun.hook.pytest_collection(session=session)
+    return {item.nodeid: item for item in session.items}
+
+
+def install() -> None:
+    """Let mutmut's forks run collected tests."""
+    items: dict[str, pytest.Item] = {}
+    begin = ForkRunner.startup
+
+    def startup(runner: ForkRunner) -> None:
+        with change_cwd("mutants"):
+            items.update(collected())
+        begin(runner)
+
+    def run_tests(runner: PytestRunner, *, mutant_name: str | None, tests: Iterable[str]) -> int:
+        if mutant_name is None:  # the tests without a mutant, before the first
+            return from_nothing(runner, mutant_name=None, tests=tests)
+        with change_cwd("mutants"):
+            return PASSED if all(_passes(items[name]) for name in tests) else FAILED
+
+    from_nothing = PytestRunner.run_tests
+    ForkRunner.startup, PytestRunner.run_tests = startup, run_tests  # type: ignore[method-assign]
+
+
+def _passes(item: pytest.Item) -> bool:
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
