@@ -72,7 +72,7 @@ def _refuse_size(class_name: str, units: int, entry: ClassEntry) -> Refusal | No
     if entry.largest == 0:
         text = f"no node of class {class_name} offers any {entry.resource}, {units} wanted"
     else:
-        text = f"no node of class {class_name} holds more than {entry.largest} units, {units} wanted"
+        text = f"no node of class {class_name} holds more than {entry.largest}, {units} wanted"
     return _refused(Reason.TOO_LARGE, f"{text}: a claim is held by one node")
 
 
@@ -88,8 +88,7 @@ def _refuse_budgets(claim: GPUClaim, ledger: Ledger) -> Refusal | None:
         if limit is not None and used + units > limit:
             return _refused(
                 Reason.BUDGET_EXCEEDED,
-                f"GPUBudget {name} allows {limit} units of class {class_name}: {used} claimed, "
-                f"{units} more wanted",
+                f"GPUBudget {name} allows {limit} of class {class_name}: {used} claimed, {units} more wanted",
             )
     return None
 
@@ -99,7 +98,7 @@ def _refuse_room(class_name: str, units: int, entry: ClassEntry) -> Refusal | No
         return None
     return _refused(
         Reason.NO_ROOM,
-        f"class {class_name} has {entry.free} of {entry.allocatable} units free now, {units} wanted",
+        f"class {class_name} has {entry.free} of {entry.allocatable} free now, {units} wanted",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,3 +34,8 @@ class Request:
 
 Validator = Callable[[Request], None]
 """Called on every valid write before it is stored, bindings apart. Raises a Refused to refuse."""
+Webhook = Callable[[Request], Awaitable[Json | None]]
+"""Asked on creation, after the defaults; other requests come in while it answers, as with a real one.
+
+Gives the changed object, or None. Raises a Refused to refuse.
+"""

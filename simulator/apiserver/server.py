@@ -30,7 +30,7 @@ from model import resources as r
 from model.instants import rfc3339
 from model.resources import Resource
 from simulator.apiserver import deletion, object_rules, refusals, writes
-from simulator.apiserver.admission import Mutator, Operation, Request, Validator
+from simulator.apiserver.admission import Mutator, Operation, Request, Validator, Webhook
 from simulator.apiserver.kind_shapes import decoded_object
 from simulator.apiserver.paging import Pages
 from simulator.apiserver.patches import PatchFailed, json_patch, merge_patch
@@ -56,6 +56,7 @@ class ApiServer:
     kinds: ServedKinds = field(default_factory=ServedKinds)
     mutators: list[Mutator] = field(default_factory=list)
     validators: list[Validator] = field(default_factory=list)
+    webhooks: list[Webhook] = field(default_factory=list)
     streams_lists: bool = True
     """Whether a watch may begin with a streamed list, as on servers since 1.32."""
     _rng: random.Random = field(init=False)
@@ -109,6 +110,8 @@ class ApiServer:
 
     async def create(self, resource: Resource, body: Json) -> Json:
         """See Writer."""
+        if self.webhooks:
+            body = await self._asked(resource, body)
         return self._create(resource, body)
 
     async def replace(self, key: ObjectKey, body: Json, subresource: str = "") -> Json:
@@ -186,6 +189,16 @@ class ApiServer:
     def expire_pages(self) -> None:
         """Let every list under way expire, as compaction does."""
         self._pages.expire()
+
+    async def _asked(self, resource: Resource, body: Json) -> Json:
+        """The new object as the webhooks leave it."""
+        self.kinds.of(resource)
+        obj = self._decode_new(resource, body)
+        writes.fill_in(resource, obj)
+        for ask in self.webhooks:
+            request = Request(Operation.CREATE, refusals.of_object(resource, obj), None, copied(obj))
+            obj = await ask(request) or obj
+        return obj
 
     def _create(self, resource: Resource, body: Json) -> Json:
         served = self.kinds.of(resource)
