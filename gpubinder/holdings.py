@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from binder.core.books import ClassUse
 from binder.core.state import ClusterState, Key
-from binder.core.usage import ClassUse, budget_use, class_use
+from binder.core.usage import budget_use, class_use
 from binder.core.world import World, look_at
 from kube.errors import NotFound
 from kube.port import Reader, list_all

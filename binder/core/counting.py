@@ -1,4 +1,4 @@
-"""Counting: what pods take on a node besides the claims that are held there (R26)."""
+"""Counting: what pods take on a node besides the claims that are held there (R26), and in a budget (R27)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from binder.core.launchers import Launcher
 from binder.core.relations import Relations
 from model.claims import GPUClaim
 from model.pods import Pod
-from model.requests import Units, effective_request
+from model.requests import Units
 
 
 def uncovered(pods: list[Pod], launcher: Launcher | None, links: Relations, node: str) -> Units:
     """What pods of one VMI (or of none) take on a node besides what its claims held there already count."""
     total: Units = {}
     for pod in pods:
-        for resource, amount in effective_request(pod).items():
+        for resource, amount in links.request_of(pod).items():
             total[resource] = total.get(resource, 0) + amount
     if launcher is None:
         return total
@@ -35,3 +35,15 @@ def units_by_resource(claims: Iterable[GPUClaim], links: Relations) -> Units:
             resource = gpu_class.spec.resource_name
             units[resource] = units.get(resource, 0) + claim.spec.units
     return units
+
+
+def raw_units(pod: Pod, links: Relations) -> dict[str, int]:
+    """What the pod asks for of resources on sale, less the claims of its VMI, whatever their phase (R27)."""
+    rest = {r: n for r, n in sorted(links.request_of(pod).items()) if r in links.sold and n > 0}
+    launcher = links.launchers.get(pod.metadata.uid)
+    for claim in links.claims_serving(launcher.vmi) if launcher else ():
+        gpu_class = links.classes.get(claim.spec.class_name)
+        resource = gpu_class.spec.resource_name if gpu_class else ""
+        if resource in rest:
+            rest[resource] = max(0, rest[resource] - claim.spec.units)
+    return {resource: units for resource, units in rest.items() if units}

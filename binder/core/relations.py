@@ -29,6 +29,7 @@ from model.claims import GPUClaim, GPUClass
 from model.decisions import VmRef
 from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.pods import Pod
+from model.requests import Units, effective_request
 
 Outer = TypeVar("Outer")
 Inner = TypeVar("Inner")
@@ -92,6 +93,8 @@ class Relations:
     """Sets that want to create a claim of that name, or find it taken (R7)."""
     dirty_nodes: set[str] = field(default_factory=set)
     dirty_sets: set[SetId] = field(default_factory=set)
+    dirty_pods: set[Key] = field(default_factory=set)
+    """Pods that may ask for something else than before, or be covered by other claims."""
     dirty_orders: set[Key] = field(default_factory=set)
     """Claims that look different to everybody who names them."""
     dirty_vmis: set[str] = field(default_factory=set)
@@ -104,6 +107,15 @@ class Relations:
     _place: dict[Key, str] = field(default_factory=dict)
     _vmi_by_uid: dict[str, VirtualMachineInstance] = field(default_factory=dict)
     _oldest: dict[Key, Namer] = field(default_factory=dict)
+    _requests: dict[Key, tuple[Pod, Units]] = field(default_factory=dict)
+
+    def request_of(self, pod: Pod) -> Mapping[str, int]:
+        """Its effective request (R29), counted once for each version of it."""
+        key = (pod.metadata.namespace, pod.metadata.name)
+        known = self._requests.get(key)
+        if known is None or known[0] is not pod:
+            known = self._requests[key] = (pod, effective_request(pod))
+        return known[1]
 
     def names_of(self, key: Key) -> tuple[str, ...]:
         """The orders that the VM names: its live VMI's annotation wins over its template (R16)."""
@@ -147,6 +159,7 @@ class Relations:
         for uid in self.dirty_vmis & self._vmi_by_uid.keys():
             meta = self._vmi_by_uid[uid].metadata
             self.dirty_sets.add(SetId(is_order=False, key=(meta.namespace, meta.name)))
+            self.dirty_pods.update(self._pods_of.get(uid, ()))
             self.dirty_nodes.update(self._place.get(pod, "") for pod in self._pods_of.get(uid, ()))
         for order in self.dirty_orders:
             self.dirty_sets.add(SetId(is_order=True, key=order))
@@ -268,6 +281,7 @@ class Relations:
             self.dirty_orders.update(self.orders_of.get((key[0], uid), ()))
 
     def _place_pod(self, key: Key, pod: Pod) -> None:
+        self.dirty_pods.add(key)
         vmi = self._vmi_by_uid.get(controller_uid(pod.metadata, VMI_KIND))
         is_launcher = vmi is not None and is_launcher_of(pod, vmi)
         if vmi is not None and is_launcher:
@@ -290,6 +304,8 @@ class Relations:
             self.dirty_nodes.add(node)
 
     def _unplace(self, key: Key, pod: Pod) -> None:
+        self.dirty_pods.add(key)
+        self._requests.pop(key, None)
         launcher = self.launchers.pop(pod.metadata.uid, None)
         self.suspects.pop(pod.metadata.uid, None)
         self.targets.pop(pod.metadata.uid, None)

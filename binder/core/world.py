@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from binder.core.books import Books
 from binder.core.budgets import BudgetTree, plant
 from binder.core.counting import uncovered, units_by_resource
 from binder.core.forming import order_set, vm_set
@@ -98,6 +99,7 @@ class World:
     """Claims that are being deleted and carry our finalizer."""
     held_units: dict[str, dict[str, int]] = field(default_factory=dict)
     """Units of claims that are or were placed, by namespace and class (R27)."""
+    books: Books = field(init=False)
     changed: set[SetId] = field(default_factory=set)
     """Sets that were formed anew since `learned_from`: a pass learns from them."""
     is_new: bool = True
@@ -131,7 +133,9 @@ class World:
         self._take_claims(claims)
         if changes[GPUBudget.__name__] or changes[Namespace.__name__]:
             self.budgets = plant(self.state.of(GPUBudget).values(), self.state.of(Namespace).values())
+            self.books.plant(self.budgets)
         links.spread_marks()
+        self.books.take_pods(self.state.of(Pod))
         self._measure_nodes()
         self._form_sets()
 
@@ -168,7 +172,7 @@ class World:
         self.room = Room()
         self.sets, self.held_on, self.troubled, self.gpu_nodes = {}, {}, {}, set()
         self.held_units, self.claimed, self.unkept, self.leaving = {}, {}, set(), set()
-        self.queues = {queue: {} for queue in Queue}
+        self.queues, self.books = {queue: {} for queue in Queue}, Books(self.relations)
         self.budgets, self._known = BudgetTree(), {}
         classes = {key[1]: one for key, one in sorted(state.of(GPUClass).items())}
         self.relations.classes.update(classes)
@@ -230,6 +234,7 @@ class World:
             for claim, sign in ((old, -1), (new, 1)):
                 if claim is None:
                     continue
+                self.books.take_claim(claim, sign)
                 name = claim.spec.class_name
                 _count(self.claimed, name, sign)
                 if claim.status.phase is not Phase.PENDING:
@@ -259,6 +264,7 @@ class World:
                 is_gpu_node = bool(held_here) or not links.sold.keys().isdisjoint(room.allocatable)
             (self.gpu_nodes.add if is_gpu_node else self.gpu_nodes.discard)(name)
             held = dict(sorted(units_by_resource(held_here.values(), links).items()))
+            self.books.take_node(name, node, room, held)
             wrong = troubles_of(node, (c for _, c in sorted(classes.items())), room, held) if classes else ()
             _set(self.troubled, name, wrong or None)
         links.dirty_nodes.clear()

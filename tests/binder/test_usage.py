@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from binder.core.usage import ClassUse, Use, budget_use, class_use
+from binder.core.books import ClassUse, Use
+from binder.core.usage import budget_use, class_use
 from binder.core.world import World, look_at
 from model.claims import GPUClaim, Phase
 from model.meta import Lean

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from binder.core.run_pass import run_pass
 from binder.core.snapshot import decode_state, encode_state
-from binder.core.world import look_at
+from binder.core.usage import budget_use, class_use
+from binder.core.world import World, look_at
 from tests.binder.properties.budget import examples
 from tests.binder.properties.events import Event, events, happen, start
 from tests.binder.properties.life import Life
@@ -32,6 +33,32 @@ def assert_equals_from_nothing(life: Life) -> None:
     assert sites_of(kept_up) == sites_of(built)
     assert repr(result) == repr(run_pass(kept_up, memory, life.policy, life.now_ms))
     life.learn(result)
+
+
+def assert_books_equal_usage(world: World) -> None:
+    """What is kept by difference, and what is counted from nothing."""
+    for name, gpu_class in world.relations.classes.items():
+        assert world.books.class_use(name) == class_use(world, gpu_class), name
+    counted = {
+        name: (nonzero(use.classes), nonzero(use.resources)) for name, use in budget_use(world).items()
+    }
+    assert {name: (use.classes, use.resources) for name, use in world.books.uses.items()} == counted
+
+
+def nonzero(amounts: dict[str, int]) -> dict[str, int]:
+    return {name: units for name, units in amounts.items() if units}
+
+
+@given(histories)
+@examples(60)
+def test_books_kept_by_difference_equal_usage_counted_from_nothing(history: list[list[Event]]) -> None:
+    """R26, R27: whatever has changed, comes and goes, in any order."""
+    life = Life()
+    start(life)
+    for step in history:
+        for event in step:
+            happen(life, event)
+        assert_books_equal_usage(life.look())
 
 
 @given(histories)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from binder.core.books import ClassUse
 from binder.core.relations import Relations
 from binder.core.room import Sites
 from binder.core.sets import ClaimSet, Member
@@ -29,8 +30,21 @@ def view(world: World) -> dict[str, Any]:
         "troubled": world.troubled,
         "gpu_nodes": world.gpu_nodes,
         "budgets": (world.budgets.budgets, world.budgets.faults, world.budgets.over, world.budgets.covers),
+        "books": _books(world),
         "counts": (world.claimed, world.unkept, world.leaving, _rows(world.held_units)),
         "relations": _relations(world.relations),
+    }
+
+
+def _books(world: World) -> dict[str, Any]:
+    books = world.books
+    named = {*books.classes, *world.relations.classes}
+    uses = {name: (books.class_use(name), books.largest(name)) for name in named}
+    return {
+        "classes": {name: use for name, use in uses.items() if use != (ClassUse(), 0)},
+        "offering": books.offering,
+        "namespaces": (_rows(books.claimed), _rows(books.raw)),
+        "uses": books.uses,
     }
 
 
