@@ -194,3 +194,7 @@ class Log(EventAppender, EventReader, Journal, Snapshots, Quarantine, Protocol):
     async def cluster_of(self, uid: str) -> str:
         """The uid of the cluster whose log this is; a log without one becomes that of `uid`."""
         ...
+
+    async def hand_over(self, uid: str) -> None:
+        """Begin anew as the log of the cluster `uid`, whoever's it was."""
+        ...

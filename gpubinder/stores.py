@@ -136,7 +136,7 @@ async def check_cluster_of_log(
             and settings.log_choice.url is None
             and not is_running
         ):
-            await log.begin_anew(await log.identity())
+            await log.hand_over(uid)
             return
     except LogError as error:
         raise CommandError(" ".join(str(error).split())) from None

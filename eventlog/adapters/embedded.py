@@ -7,6 +7,7 @@ temporary one that goes with it.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -57,8 +58,9 @@ class EmbeddedServer:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives and answers."""
-        return self._server is not None and bool(self._server.is_running())
+        """Whether its process lives; it may well refuse what it is asked, as with a full disk, or be slow."""
+        process = None if self._server is None else self._server._process  # noqa: SLF001
+        return process is not None and process.poll() is None
 
     def start(self) -> None:
         """Start the server. Raises LogRefused when the folder is in use or cannot be written."""
@@ -70,9 +72,10 @@ class EmbeddedServer:
         except (LogRefused, ValkeyServerError, OSError) as error:
             self._server = None
             self._lock.close()
+            step = "make room" if _is_full(error) else f"see {self._folder / LOG_NAME}"
             raise LogRefused(
                 f"the embedded Redis in {self._folder} did not start: {_last_line(error)}; "
-                f"see {self._folder / LOG_NAME}, or choose another --data folder"
+                f"{step}, or choose another --data folder"
             ) from None
 
     def stop(self) -> None:
@@ -101,7 +104,14 @@ class EmbeddedServer:
         return self._temporary[-1]
 
 
+def _is_full(error: Exception) -> bool:
+    """Whether there is no room on the disk, which neither we nor the server can write to a file then."""
+    return os.strerror(errno.ENOSPC) in str(error)
+
+
 def _last_line(error: Exception) -> str:
     """The cause: the library adds the server's whole log, whose lines begin with process, time and level."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     line = str(error).strip().splitlines()[-1]
     return line.partition(" # ")[2] or line.partition(" * ")[2] or line

@@ -193,6 +193,11 @@ class MemoryLog:
         self._cluster_uid = self._cluster_uid or uid
         return self._cluster_uid
 
+    async def hand_over(self, uid: str) -> None:
+        """See Log."""
+        self._cluster_uid = uid
+        await self.begin_anew(self._identity)
+
     def plant(self, fields: Fields) -> None:
         """Put an entry of any shape into the log, as a newer or a broken writer would."""
         self._events.append((self._next_id(), fields))

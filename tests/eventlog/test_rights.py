@@ -70,6 +70,7 @@ async def live_with(admin: Redis, server: EmbeddedServer, cluster: str, rights: 
         await presence.present(1000)
         await successor.take_over()
         await log.begin_anew(identity)
+        await log.hand_over("other")
     finally:
         await presence.close()
         await successor.close()
