@@ -10,7 +10,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from bench import fold, log, passes, retention, watching
+from bench import fold, log, loop, passes, retention, watching
 from bench.figures import Figure
 
 PARTS = {
@@ -19,6 +19,7 @@ PARTS = {
     "watch": watching.figures,
     "fold": fold.figures,
     "pass": passes.figures,
+    "loop": loop.figures,
 }
 
 
