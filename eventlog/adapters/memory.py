@@ -22,6 +22,7 @@ from eventlog.entries import (
 from eventlog.errors import Fenced, LogReplaced
 from eventlog.port import (
     QUARANTINE_LIMIT,
+    START,
     TOMBSTONE_MS,
     LogInfo,
     Quarantined,
@@ -46,6 +47,8 @@ class MemoryLog:
     """`now_ms` gives the time for ids and tombstones; `identities` makes a new identity after `flush`."""
 
     now_ms: Callable[[], int]
+    handed_out: str = START
+    """The last entry that was given to a reader."""
     _identities: count[int] = field(default_factory=lambda: count(1))
     _identity: str = ""
     _events: list[tuple[str, Fields]] = field(default_factory=list)
@@ -96,20 +99,26 @@ class MemoryLog:
         return [decode_entry(entry_id, fields) for entry_id, fields in later[:limit]]
 
     async def read_new(self, limit: int, block_ms: int, identity: str) -> list[Stored]:
-        """See EventReader."""
-        self._check(identity)
-        if self._delivered >= len(self._events) and block_ms > 0:
-            self._news.clear()
-            try:
-                async with asyncio.timeout(block_ms / 1000):
-                    await self._news.wait()
-            except TimeoutError:
-                return []
-            self._check(identity)
+        """See EventReader. All readers are one here: none misses what another has read."""
+        await self.wait_for_news(block_ms, identity)
         batch = self._events[self._delivered : self._delivered + limit]
         self._delivered += len(batch)
+        self.handed_out = batch[-1][0] if batch else self.handed_out
         self._pending.update((entry_id, None) for entry_id, _ in batch)
         return [decode_entry(entry_id, fields) for entry_id, fields in batch]
+
+    async def wait_for_news(self, block_ms: int, identity: str) -> None:
+        """Wait until there is an entry that was not handed out, but not longer. Raises LogReplaced."""
+        self._check(identity)
+        if self._delivered < len(self._events) or block_ms <= 0:
+            return
+        self._news.clear()
+        try:
+            async with asyncio.timeout(block_ms / 1000):
+                await self._news.wait()
+        except TimeoutError:
+            return
+        self._check(identity)
 
     async def take_over(self) -> list[str]:
         """See EventReader."""
@@ -222,6 +231,7 @@ class MemoryLog:
         self._tombs.clear()
         self._pending.clear()
         self._delivered = 0
+        self.handed_out = START
         self._removed = 0
         self._snapshot = None
         self._epoch = -1
