@@ -47,7 +47,7 @@ class GarbageCollector:
                 await self._keep_owners(resource, obj, uids - leaving)
             elif _is_orphan(obj, uids):
                 await self._delete(resource, obj)
-            elif _owner_uids(obj) - uids:
+            elif _owner_uids(obj) - uids and not obj["metadata"].get("deletionTimestamp"):
                 await self._keep_owners(resource, obj, uids)
         for resource, obj in everything:
             if obj["metadata"]["uid"] in leaving:
