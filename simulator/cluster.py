@@ -13,6 +13,7 @@ from model.resources import CUSTOM_RESOURCE_DEFINITIONS, GPU_CLASSES, PODS, Reso
 from simulator.actors.acting import Actor, live
 from simulator.actors.garbage_collector import GarbageCollector
 from simulator.actors.kubelet import Kubelet
+from simulator.actors.migration import MigrationController
 from simulator.actors.node_lifecycle import NodeLifecycle
 from simulator.actors.pod_collector import PodCollector
 from simulator.actors.scheduler import Scheduler
@@ -52,7 +53,9 @@ async def living(
     collecting = asyncio.create_task(GarbageCollector(server).live())
     try:
         async with playing(
-            server, clock, (*kubevirt(), Scheduler(server), NodeLifecycle(grace_s), PodCollector())
+            server,
+            clock,
+            (*kubevirt(), MigrationController(), Scheduler(server), NodeLifecycle(grace_s), PodCollector()),
         ):
             yield
     finally:
