@@ -28,6 +28,12 @@ lint: $(STAMP) ## ruff, mypy strict, import contracts
 test: $(STAMP) ## the fast tests: unit tables, properties, contracts on simulator and embedded Redis
 	$(BIN)/pytest -m "not envtest" -n auto --maxprocesses 4 --dist loadfile
 
+.PHONY: sim
+SEEDS ?= 200
+FROM ?= 1
+sim: $(STAMP) ## lives of whole clusters with faults and crashes, by seed: SEEDS=n FROM=first
+	@$(PY) -m tests.sim --seeds $(SEEDS) --from $(FROM)
+
 .PHONY: crds
 crds: $(STAMP) ## write deploy/crds and deploy/admission from the models
 	@$(PY) -m gpubinder.crd_files deploy
