@@ -40,6 +40,7 @@ from eventlog.port import (
 from kube.port import Client
 from model.decisions import Decision, WarnPod, WarnVmi
 from model.instants import rfc3339
+from projections.folds import ledger
 from projections.folds.memory import PROJECTIONS, Memory, as_fields, recalled
 
 MAX_BATCH = 5000
@@ -258,6 +259,8 @@ class Term:
     async def _commit(self, result: PassResult, now_ms: int) -> None:
         """Intent and memory in one transaction: what was learned is durable before its effect (R14)."""
         tables = as_fields(result.lessons)
+        if not result.blocked:
+            tables.setdefault(ledger.NAME, {})  # it stands at this place now, also with nothing new in it
         for fields in tables.values():
             fields["@position"] = self.position.encode()
         await self.post.log.commit(

@@ -19,6 +19,7 @@ from binder.core.state import Key
 from model.claims import GPUClaim, Phase
 from model.nodes import Node
 from model.pods import Pod
+from projections.folds import ledger
 
 Amounts = dict[str, int]
 """Units by the name of a class or a resource; none of zero."""
@@ -97,6 +98,8 @@ class Books:
     tree: BudgetTree = field(default_factory=BudgetTree)
     uses: dict[str, Use] = field(default_factory=dict)
     """By budget."""
+    touched: set[str] = field(default_factory=set)
+    """Fields of the ledger that may say something else than when this was last emptied."""
     _shares: dict[str, dict[str, Share]] = field(default_factory=dict)
     _offers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _raw_of: dict[Key, Amounts] = field(default_factory=dict)
@@ -120,8 +123,10 @@ class Books:
         if not totals.nodes and not any(totals.units.values()):
             del self.classes[name]  # anyone can name a class that does not exist
         _add_row(self.claimed, namespace, {name: units})
+        self.touched.add(ledger.CLASS + name)
         for budget in self.tree.over.get(namespace, ()):
             _add(self.uses[budget].classes, {name: units})
+            self.touched.add(ledger.BUDGET + budget)
 
     def take_pods(self, pods: Mapping[Key, Pod]) -> None:
         """What the pods that look different ask for besides the claims of their VMIs."""
@@ -138,6 +143,7 @@ class Books:
             _add_row(self.raw, key[0], change)
             for budget in self.tree.over.get(key[0], ()):
                 _add(self.uses[budget].resources, change)
+                self.touched.add(ledger.BUDGET + budget)
 
     def take_node(self, name: str, node: Node | None, room: NodeRoom, held: Mapping[str, int]) -> None:
         """A node as it was measured, or (None) no more; `held` are units of claims Bound there."""
@@ -154,6 +160,8 @@ class Books:
 
     def plant(self, tree: BudgetTree) -> None:
         """Other budgets, or other namespaces under them."""
+        self.touched.update(ledger.NAMESPACE + name for name in self.tree.over.keys() | tree.over.keys())
+        self.touched.update(ledger.BUDGET + name for name in self.uses.keys() | tree.budgets.keys())
         self.tree, self.uses = tree, {name: Use() for name in sorted(tree.budgets)}
         for namespace, budgets in tree.over.items():
             for budget in budgets:
@@ -162,6 +170,7 @@ class Books:
 
     def _put_node(self, name: str, offers: tuple[str, ...], shares: dict[str, Share]) -> None:
         before = self._shares.pop(name, {})
+        self.touched.update(ledger.CLASS + one for one in before.keys() | shares.keys())
         for of, sign in ((before, -1), (shares, 1)):
             for class_name, share in of.items():
                 self._totals(class_name).add(share, sign)

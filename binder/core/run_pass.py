@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from binder.core.bookkeeping import keep_ledger
 from binder.core.explanation import Explanation, explain
 from binder.core.lifecycle import keep_claims, keep_classes, open_gates, release_ended
 from binder.core.migrating import hold_for_targets, place_targets
@@ -73,6 +74,7 @@ def run_pass(world: World, memory: Memory, policy: Policy, now_ms: int) -> PassR
         waiting = _tell_waiting(scene)
     scene.remember_troubles()
     scene.remember_told()
+    keep_ledger(scene)
     return PassResult(
         tuple(scene.decisions),
         waiting,

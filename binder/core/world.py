@@ -142,6 +142,7 @@ class World:
     def learned_from(self) -> None:
         """A pass that could decide has learned from what has changed, and its lessons are stored."""
         self.changed, self.fallen, self.is_new = set(), (), False
+        self.books.touched = set()
 
     def node(self, name: str) -> Node | None:
         """The node of that name."""

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 NAME = "ledger"
 """Of the read model in the log."""
+CLASS, BUDGET, NAMESPACE = "class/", "budget/", "namespace/"
+"""What the names of the fields begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +51,14 @@ class BudgetEntry:
     resource_limits: Mapping[str, int] = field(default_factory=dict)
     resource_units: Mapping[str, int] = field(default_factory=dict)
     """Units of pods by resource that no claim of their VMI covers."""
+
+
+Entry = ClassEntry | BudgetEntry | tuple[str, ...]
+"""The value of a field."""
+SHAPES: Mapping[str, Any] = {CLASS: ClassEntry, BUDGET: BudgetEntry, NAMESPACE: tuple[str, ...]}
+"""Of the value, by what the field's name begins with."""
+
+
+def kind_of(field: str) -> str:
+    """What a field's name begins with: CLASS, BUDGET or NAMESPACE, or the empty string for neither."""
+    return next((kind for kind in SHAPES if field.startswith(kind)), "")

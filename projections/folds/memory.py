@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from projections.folds import deletions, rejections, targets, troubles, vm_history
+from projections.folds import deletions, ledger, rejections, targets, troubles, vm_history
+from projections.folds.ledger import Entry as LedgerEntry
 from projections.folds.rejections import Rejection
 from projections.folds.vm_history import Run
 
@@ -25,7 +26,7 @@ class Lesson:
 
     projection: str
     field: str
-    value: Mapping[str, Rejection] | Run | int | str | None
+    value: Mapping[str, Rejection] | Run | LedgerEntry | int | str | None
 
 
 @dataclass(slots=True)
@@ -37,6 +38,7 @@ class Memory:
     troubles: dict[str, int] = field(default_factory=dict)
     deletions: dict[str, int] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
+    ledger: dict[str, LedgerEntry] = field(default_factory=dict)
     ended: dict[str, Run] = field(default_factory=dict)
     """Those of the runs that have ended."""
     told: set[str] = field(default_factory=set)
@@ -82,17 +84,21 @@ class Memory:
             troubles.NAME: self.troubles,
             deletions.NAME: self.deletions,
             targets.NAME: self.targets,
+            ledger.NAME: self.ledger,
         }
 
 
-_CODECS: dict[str, TypeAdapter[Any]] = {
+_PLAIN_CODECS: dict[str, TypeAdapter[Any]] = {
     rejections.NAME: TypeAdapter(dict[str, Rejection]),
     vm_history.NAME: TypeAdapter(Run),
     troubles.NAME: TypeAdapter(int),
     deletions.NAME: TypeAdapter(int),
     targets.NAME: TypeAdapter(str),
 }
-PROJECTIONS = tuple(_CODECS)
+_LEDGER_CODECS: dict[str, TypeAdapter[Any]] = {
+    kind: TypeAdapter(shape) for kind, shape in ledger.SHAPES.items()
+}
+PROJECTIONS = (*_PLAIN_CODECS, ledger.NAME)
 """The names of the inline projections."""
 FORGOTTEN = b""
 """Stands for a field that has no value any more."""
@@ -102,21 +108,34 @@ def as_fields(lessons: Iterable[Lesson]) -> dict[str, dict[str, bytes]]:
     """The lessons as fields to store, by projection."""
     tables: dict[str, dict[str, bytes]] = {}
     for lesson in lessons:
-        codec = _CODECS[lesson.projection]
-        body = FORGOTTEN if lesson.value is None else orjson.dumps(codec.dump_python(lesson.value))
-        tables.setdefault(lesson.projection, {})[lesson.field] = body
+        tables.setdefault(lesson.projection, {})[lesson.field] = _body(lesson)
     return tables
 
 
 def recalled(tables: Mapping[str, Mapping[str, bytes]]) -> tuple[Memory, tuple[str, ...]]:
     """The memory from stored fields, and what could not be read of it (left out), sorted."""
     memory, unreadable = Memory(), []
-    for projection, codec in _CODECS.items():
+    for projection in PROJECTIONS:
         for name, body in sorted(tables.get(projection, {}).items()):
             if name.startswith("@"):
                 continue  # where in the log the read model stands
             try:
-                memory.learn([Lesson(projection, name, codec.validate_json(body))])
-            except ValidationError:
+                value = _codec(projection, name).validate_json(body)
+            except (ValidationError, KeyError):
                 unreadable.append(f"{projection} {name}")
+                if projection != ledger.NAME:
+                    continue
+                value = ()  # equals no entry: the next pass writes the field anew, or takes it away
+            memory.learn([Lesson(projection, name, value)])
     return memory, tuple(unreadable)
+
+
+def _body(lesson: Lesson) -> bytes:
+    if lesson.value is None:
+        return FORGOTTEN
+    return orjson.dumps(_codec(lesson.projection, lesson.field).dump_python(lesson.value))
+
+
+def _codec(projection: str, name: str) -> TypeAdapter[Any]:
+    """Raises KeyError for a field of the ledger that this version does not know."""
+    return _LEDGER_CODECS[ledger.kind_of(name)] if projection == ledger.NAME else _PLAIN_CODECS[projection]

@@ -7,6 +7,7 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from binder.core.bookkeeping import all_fields, entry_of
 from binder.core.run_pass import run_pass
 from binder.core.snapshot import decode_state, encode_state
 from binder.core.usage import budget_use, class_use
@@ -33,6 +34,8 @@ def assert_equals_from_nothing(life: Life) -> None:
     assert sites_of(kept_up) == sites_of(built)
     assert repr(result) == repr(run_pass(kept_up, memory, life.policy, life.now_ms))
     life.learn(result)
+    if not result.blocked:
+        assert life.memory.ledger == {name: entry_of(name, built) for name in all_fields(built)}
 
 
 def assert_books_equal_usage(world: World) -> None:
