@@ -49,12 +49,13 @@ class SetWriter:
         self._client = client
         self._instance = instance
         self._written: dict[str, ObjectRef] = {}
+        self._checked: dict[str, Json] = {}
 
     async def check(self, chain: list[Decision]) -> None:
         """Before anything is booked for a launcher: is it still what the pass saw? Raises Conflict."""
         for decision in chain:
             if isinstance(decision, PinLauncher):
-                await self._read_launcher(decision)
+                self._checked[decision.pod.uid] = await self._read_launcher(decision)
 
     async def write(self, decision: Decision) -> None:
         """One decision, one write; raises ApiError."""
@@ -107,18 +108,25 @@ class SetWriter:
         self._remember(ref, body)
 
     async def _pin(self, decision: PinLauncher) -> None:
-        key, live = await self._read_launcher(decision)
-        await self._client.patch(key, pin_patch(live, decision.node, decision.tolerations))
+        """On the version that was checked; KubeVirt may have touched it since, which need not matter."""
+        live = self._checked.pop(decision.pod.uid, None) or await self._read_launcher(decision)
+        try:
+            await self._pin_version(decision, live)
+        except Conflict:
+            await self._pin_version(decision, await self._read_launcher(decision))
 
-    async def _read_launcher(self, decision: PinLauncher) -> tuple[ObjectKey, Json]:
-        key = ObjectKey(PODS, decision.pod.name, decision.pod.namespace)
+    async def _pin_version(self, decision: PinLauncher, live: Json) -> None:
+        await self._client.patch(_pod_key(decision.pod), pin_patch(live, decision.node, decision.tolerations))
+
+    async def _read_launcher(self, decision: PinLauncher) -> Json:
+        key = _pod_key(decision.pod)
         live = await self._client.get(key)
         pod = _read_pod(key, live)
         if pod.metadata.uid != decision.pod.uid or pod.metadata.deletion_timestamp:
             raise Conflict(str(key), "another pod of that name, or going away")
         if spec_digest(pod.spec) != decision.spec_digest:
             raise Conflict(str(key), "it has changed since the pass looked at it, or was pinned before")
-        return key, live
+        return live
 
     async def _warn(self, decision: WarnVmi | WarnPod) -> None:
         at_micro = decision.at.removesuffix("Z") + ".000000Z"
@@ -185,6 +193,10 @@ def _whereabouts(live: Json) -> str:
 def _kept_key(decision: Keep | LetGo) -> ObjectKey:
     resource = GPU_CLAIMS if decision.kind is Kept.CLAIM else GPU_CLASSES
     return ObjectKey(resource, decision.ref.name, decision.ref.namespace)
+
+
+def _pod_key(ref: ObjectRef) -> ObjectKey:
+    return ObjectKey(PODS, ref.name, ref.namespace)
 
 
 def _claim_key(ref: ObjectRef) -> ObjectKey:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from binder.core.pin import spec_digest
 from binder.effects.carry_out import Outcome, carry_out
-from kube.port import Json, ObjectKey
+from kube.port import MERGE, Json, ObjectKey, PatchOptions
 from model.decisions import (
     BindClaim,
     CreateClaim,
@@ -19,8 +24,10 @@ from model.decisions import (
     UngateLauncher,
     VmRef,
 )
+from model.kinds import BY_KIND
 from model.meta import OwnerReference
 from model.names import FINALIZER, GATE
+from model.pods import Pod
 from model.resources import GPU_CLAIMS, PODS, VIRTUAL_MACHINE_INSTANCES, Resource
 from simulator.apiserver.server import ApiServer
 from simulator.cluster import api_server
@@ -83,6 +90,45 @@ def test_nothing_is_booked_for_a_launcher_that_is_not_what_the_pass_saw() -> Non
         )
         assert "has changed since the pass" in errors(done)[0]
         assert (await server.list_page(GPU_CLAIMS)).items == []
+
+    run_virtual(main)
+
+
+class Touching:
+    """A client beside which somebody patches the launcher as soon as its claim is Bound."""
+
+    def __init__(self, server: ApiServer, patch: Json) -> None:
+        self._server, self._touch = server, patch
+        self.get, self.list_page, self.watch = server.get, server.list_page, server.watch
+        self.create, self.replace, self.delete = server.create, server.replace, server.delete
+
+    async def patch(self, key: ObjectKey, patch: Any, options: PatchOptions = MERGE) -> Json:
+        done = await self._server.patch(key, patch, options)
+        if key.resource == GPU_CLAIMS:
+            await self._server.patch(ObjectKey(PODS, "virt-launcher-vm1", "default"), self._touch)
+        return done
+
+
+@pytest.mark.parametrize(
+    ("touch", "is_pinned"),
+    [
+        ({"metadata": {"labels": {"someone": "was-here"}}}, True),
+        ({"spec": {"schedulingGates": []}}, False),
+    ],
+    ids=["a label", "its gates"],
+)
+def test_launcher_that_was_touched_after_it_was_checked(touch: Json, is_pinned: bool) -> None:
+    """R10: what does not matter to the pass holds nothing up, what does gets a new pass."""
+
+    async def main(clock: Clock) -> None:
+        server = await api_server(clock)
+        pod = await server.create(PODS, pod_body(schedulingGates=[{"name": GATE}]))
+        spec = Pod.model_validate(BY_KIND["Pod"].prune(pod)).spec
+        pin = PinLauncher("default/vm1", ref_of(pod), "n", spec_digest(spec))
+        done = await carry_out(Touching(server, touch), placing("n", pin), "one")
+        assert (errors(done) == []) == is_pinned
+        live = await server.get(ObjectKey(PODS, "virt-launcher-vm1", "default"))
+        assert ("affinity" in live["spec"]) == is_pinned
 
     run_virtual(main)
 

@@ -92,7 +92,7 @@ def test_broken_file_is_one_line_that_names_it(tmp_path: Path) -> None:
 
 
 def test_server_that_is_paused_or_refuses_what_it_is_asked_has_not_ended(tmp_path: Path) -> None:
-    """With a full disk it answers even PING with an error; the process that ended for that lost everything."""
+    """With a full disk it answers even PING with an error; the process that ended for it lost all."""
     server = EmbeddedServer(tmp_path)
     server.start()
     pid = server.pid
