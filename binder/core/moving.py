@@ -162,7 +162,7 @@ def _leave(one: Leaving, scene: Scene) -> None:
 def _move(one: Leaving, target: str, scene: Scene) -> None:
     claim_set = one.claim_set
     launcher = claim_set.launcher
-    if claim_set.stage in (Stage.IDLE, Stage.COMING) or launcher is None:
+    if launcher is None:
         put(claim_set, target, scene)
         return
     if claim_set.stage is Stage.STARTING and claim_set.run_strategy in RESTARTED_AFTER_POD_DELETION:

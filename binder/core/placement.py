@@ -62,5 +62,4 @@ def what_stops(wish: Wish, name: str, room: Room, node: Node) -> Reason | None:
 
 
 def _standing(name: str, wish: Wish, sites: Sites) -> tuple[int, int, str]:
-    held = sum(wish.held[name].values())
-    return (-held, sites.free[name] + held, name)
+    return (-sum(wish.held[name].values()), sites.free[name], name)

@@ -49,7 +49,7 @@ def place_orders(scene: Scene) -> None:
             bind_at_anchor(claim_set, scene)
 
 
-def place_or_wait(claim_set: ClaimSet, scene: Scene) -> bool:
+def place_or_wait(claim_set: ClaimSet, scene: Scene) -> None:
     """Place the whole set on one node and book it there, or let it wait."""
     wish = claim_set.obstacle or wish_of(claim_set, scene)
     over = "" if isinstance(wish, Obstacle) else over_budget(claim_set, scene)
@@ -58,13 +58,12 @@ def place_or_wait(claim_set: ClaimSet, scene: Scene) -> bool:
     node = None if isinstance(wish, Obstacle) else choose(claim_set, wish, scene)
     if node is not None:
         put(claim_set, node, scene)
-        return True
+        return
     if not over:  # an order that a budget refuses must not count against others
         scene.decisions += creations(claim_set)
     if claim_set.lost and claim_set.nodes:
         _gather_or_lose(claim_set, wish, scene)
     scene.stuck.append(Stuck(claim_set, wish))
-    return False
 
 
 def _gather_or_lose(claim_set: ClaimSet, wish: Wish | Obstacle, scene: Scene) -> None:
@@ -222,9 +221,9 @@ def queue_place(claim_set: ClaimSet) -> tuple[int, str, str]:
 
 def _loss(claim_set: ClaimSet) -> tuple[str, str]:
     moments = (m.claim.status.lost_at or "" for m in claim_set.lost if m.claim)
-    return (min(moments, default=""), claim_set.key)
+    return (min(moments), claim_set.key)
 
 
 def _age(claim_set: ClaimSet) -> tuple[str, str]:
     claims = (*(m.claim for m in claim_set.members if m.claim), *claim_set.unsold)
-    return (min((c.metadata.creation_timestamp for c in claims), default=""), claim_set.key)
+    return (min(c.metadata.creation_timestamp for c in claims), claim_set.key)

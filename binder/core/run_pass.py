@@ -149,8 +149,6 @@ def _why(one: Stuck, scene: Scene, known: dict[Shape, Explanation]) -> Explanati
     wish, claim_set, world = one.wish, one.claim_set, scene.world
     if isinstance(wish, Obstacle):
         return Explanation(wish.reason, wish.message)
-    if not wish.needs:
-        return Explanation(Reason.CLASS_NOT_FOUND, "no claim of it has a class")
     if wish.is_plain and claim_set.shape in known:
         return known[claim_set.shape]
     found = explain(wish, world.sites_for(claim_set), world.room, world.state.of(Node))
