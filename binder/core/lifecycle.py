@@ -7,15 +7,14 @@ from binder.core.launchers import VMI_KIND, controller_uid
 from binder.core.scene import Scene
 from binder.core.world import Queue
 from binder.core.writing import pod_ref
-from model.claims import GPUClaim
+from model.claims import GPUClaim, GPUClass
 from model.decisions import DeleteClaim, Keep, Kept, LetGo, ObjectRef, UngateLauncher
 from model.names import FINALIZER
 
 
 def keep_classes(scene: Scene) -> None:
     """A class stays until the last claim that names it has gone: who would count its units (R30)."""
-    links = scene.world.relations
-    for name, gpu_class in sorted(links.classes.items()):
+    for (_, name), gpu_class in sorted(scene.world.state.of(GPUClass).items()):
         meta = gpu_class.metadata
         ref, is_kept = ObjectRef("", name, meta.uid), FINALIZER in meta.finalizers
         if meta.deletion_timestamp is None and not is_kept:

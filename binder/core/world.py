@@ -8,39 +8,35 @@ state and the claims do not say, so a replay builds the same. Must not know: wha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
-
-from pydantic import ValidationError
+from typing import Any
 
 from binder.core.books import Books
 from binder.core.budgets import BudgetTree, plant
 from binder.core.counting import uncovered, units_by_resource
+from binder.core.fallen import fallen_of, gone_since
 from binder.core.forming import order_set, vm_set
 from binder.core.keeping import Trouble, troubles_of
 from binder.core.launchers import (
-    VMI_KIND,
     Launcher,
-    controller_uid,
-    is_launcher_of,
-    refused_by_kubelet,
 )
 from binder.core.nodes import class_accepts, has_labels, selector_matches
 from binder.core.relations import Relations, SetId
 from binder.core.room import PODS, Judge, NodeRoom, Room, Sites
 from binder.core.sets import ClaimSet, Constraints, Stage
-from binder.core.state import ClusterState, Key, Shelf
+from binder.core.state import ClusterState, Key
 from model.claims import GPUBudget, GPUClaim, GPUClass, Phase
 from model.kinds import BY_KIND
 from model.kubevirt import VirtualMachine, VirtualMachineInstance
+from model.meta import ObjectMeta
 from model.names import FINALIZER
 from model.namespaces import Namespace
 from model.nodes import Node
 from model.pods import Pod
 from model.reasons import Reason
 from model.requests import Units, allocatable_units
+from projections.folds import ledger
 
 MAX_SHAPES = 100_000
 MAX_SITES = 256
@@ -50,14 +46,6 @@ MAX_SITES = 256
 _KINDS = (GPUClass, Node, VirtualMachine, VirtualMachineInstance, Pod, GPUBudget, Namespace)
 Change = tuple[Key, Any, Any]
 """Of one object: its key, the old version and the new one; None for none."""
-
-
-class Gone(NamedTuple):
-    """What has gone since the last update, and who was a launcher until then."""
-
-    vmis: Mapping[str, VirtualMachineInstance]
-    pods: tuple[Pod, ...]
-    known: Mapping[str, Launcher]
 
 
 class Queue(StrEnum):
@@ -112,7 +100,7 @@ class World:
 
     def update(self, claims: Mapping[Key, GPUClaim]) -> None:
         """Take in what has changed in the state, and the live claims as they are now."""
-        gone, is_first = self._gone(), not self._known
+        gone, is_first = gone_since(self.state, self.relations), not self._known
         changes = {model.__name__: self._take(model) for model in _KINDS}
         for kind in BY_KIND.keys() - changes.keys():
             self.state.shelves[kind].take_touched()
@@ -120,20 +108,19 @@ class World:
             self._forget()
             changes = {model.__name__: self._take(model) for model in _KINDS}
         links = self.relations
-        for key, _, _ in changes[GPUClass.__name__]:
-            _set(links.classes, key[1], self.state.of(GPUClass).get(key))
         for key, _, _ in changes[VirtualMachine.__name__]:
             links.retie_vm(key)
         for key, old, new in changes[VirtualMachineInstance.__name__]:
             links.retie_vmi(key, old, new)
         for key, old, new in changes[Pod.__name__]:
             links.retie_pod(key, old, new)
-        self.fallen += () if is_first else self._fallen(gone)
+        self.fallen += () if is_first else fallen_of(gone, links)
         links.dirty_nodes.update(key[1] for key, _, _ in changes[Node.__name__])
         self._take_claims(claims)
-        if changes[GPUBudget.__name__] or changes[Namespace.__name__]:
+        if any(map(_is_tree_changed, (*changes[GPUBudget.__name__], *changes[Namespace.__name__]))):
             self.budgets = plant(self.state.of(GPUBudget).values(), self.state.of(Namespace).values())
             self.books.plant(self.budgets)
+        self._take_statuses(changes[GPUClass.__name__], changes[GPUBudget.__name__])
         links.spread_marks()
         self.books.take_pods(self.state.of(Pod))
         self._measure_nodes()
@@ -175,7 +162,7 @@ class World:
         self.held_units, self.claimed, self.unkept, self.leaving = {}, {}, set(), set()
         self.queues, self.books = {queue: {} for queue in Queue}, Books(self.relations)
         self.budgets, self._known = BudgetTree(), {}
-        classes = {key[1]: one for key, one in sorted(state.of(GPUClass).items())}
+        classes = {key[1]: _as_sold(one) for key, one in sorted(state.of(GPUClass).items())}
         self.relations.classes.update(classes)
         for one in classes.values():
             self.relations.sold.setdefault(one.spec.resource_name, []).append(one)
@@ -195,30 +182,13 @@ class World:
                 _set(known, key, new)
         return changes
 
-    def _fallen(self, gone: Gone) -> tuple[Launcher, ...]:
-        """Launchers that have gone, or whose VMI has, since the last update, after a kubelet refused them.
-
-        A launcher fails, its VMI ends and both go within milliseconds, often all in one batch. Who was a
-        launcher is known from before: at its end a VMI lists no pods any more. A world that has just begun
-        knows none, and what it reads may be a day old.
-        """
-        found = {}
-        for pod in (*gone.pods, *(pod for uid in gone.vmis for pod in self.relations.pods_of(uid))):
-            known = gone.known.get(pod.metadata.uid)
-            vmi = gone.vmis.get(controller_uid(pod.metadata, VMI_KIND)) or (known.vmi if known else None)
-            if vmi is not None and refused_by_kubelet(pod) and (known or is_launcher_of(pod, vmi)):
-                found[pod.metadata.uid] = Launcher(pod, vmi)
-        return tuple(launcher for _, launcher in sorted(found.items()))
-
-    def _gone(self) -> Gone:
-        """Before anything is tied anew."""
-        links = self.relations
-        vmis = _readable(self.state.shelves[VirtualMachineInstance.__name__], b"")
-        pods = _readable(self.state.shelves[Pod.__name__], b'"Failed"')
-        known = {uid: links.launchers[uid] for uid in pods if uid in links.launchers}
-        for uid in vmis:
-            known |= links.launchers_of.get(uid, {})
-        return Gone(vmis, tuple(pods.values()), known)
+    def _take_statuses(self, classes: list[Change], budgets: list[Change]) -> None:
+        """What somebody has written there may be something else than what the books say."""
+        self.books.touched.update(ledger.CLASS + key[1] for key, _, _ in classes)
+        for (_, name), _, new in budgets:
+            self.books.touched.add(ledger.BUDGET + name)
+            if new is not None:
+                self.budgets.budgets[name] = new
 
     def _take_claims(self, claims: Mapping[Key, GPUClaim]) -> None:
         known = self.relations.claims
@@ -349,16 +319,6 @@ def _judge(wanted: Constraints) -> Judge:
     return judge
 
 
-def _readable(shelf: Shelf[Any], needle: bytes) -> dict[str, Any]:
-    """What has departed from a shelf, can be read and has the needle in it, by uid."""
-    found = {}
-    for uid, body in shelf.departed.items():
-        if body and needle in body:
-            with suppress(ValidationError):
-                found[uid] = shelf.decoder.validate_json(body)
-    return found
-
-
 def _is_same(old: GPUClaim | None, new: GPUClaim) -> bool:
     """Whether it is the version that is known; without a resourceVersion only the same object is."""
     if old is new:
@@ -382,6 +342,23 @@ def _count(table: dict[str, int], name: str, amount: int) -> None:
     table[name] = table.get(name, 0) + amount
     if not table[name]:
         del table[name]
+
+
+def _as_sold(gpu_class: GPUClass) -> GPUClass:
+    """What decides over placements: a class whose status has changed is the same one to all sets."""
+    meta = gpu_class.metadata
+    kept = ObjectMeta(name=meta.name, deletion_timestamp=meta.deletion_timestamp)
+    return GPUClass(metadata=kept, spec=gpu_class.spec)
+
+
+def _is_tree_changed(change: Change) -> bool:
+    """Whether other namespaces may be under a budget, or other budgets above it."""
+    _, old, new = change
+    if old is None or new is None:
+        return True
+    if isinstance(new, Namespace):
+        return bool(old.metadata.labels != new.metadata.labels)
+    return bool(old.spec != new.spec)
 
 
 def _is_sale_changed(old: GPUClass | None, new: GPUClass | None) -> bool:
