@@ -35,7 +35,7 @@ sim: $(STAMP) ## lives of whole clusters with faults and crashes, by seed: SEEDS
 	@$(PY) -m tests.sim --seeds $(SEEDS) --from $(FROM)
 
 .PHONY: crds
-crds: $(STAMP) ## write deploy/crds and deploy/admission from the models
+crds: $(STAMP) ## write deploy/crds, deploy/admission and deploy/rbac from code
 	@$(PY) -m gpubinder.crd_files deploy
 
 .PHONY: envtest envtest-assets

@@ -23,6 +23,7 @@ from gpubinder.admitting import admitting as serve_admission
 from gpubinder.demo import show
 from gpubinder.errors import CommandError
 from gpubinder.feed import feed_file
+from gpubinder.granting import rbac, writers_of, writing
 from gpubinder.logs import configure, say
 from gpubinder.options import (
     ENVIRONMENT,
@@ -205,15 +206,19 @@ def demo(*, fast: bool, picture: Path | None) -> None:
     help="Also print the webhooks that check orders and raw pods; default: with the webhook gate.",
 )
 @printing_webhooks
+@writing
 @reaching
 def crds(gate: str, checks: str | None, **options: Any) -> None:
-    """Print the CRDs and the gate, to be piped into kubectl apply --server-side -f -."""
+    """Print CRDs, gate, and who may write what, to be piped into kubectl apply --server-side -f -."""
     configure(options["log_format"])
     form = Gate(gate)
     if form is Gate.AUTO:
         form = asyncio.run(served_gate(cluster_of(options)))
     printed = documents(form, Checks(checks) if checks else None, address_of(options))
-    click.echo(yaml.safe_dump_all(printed, sort_keys=False), nl=False)
+    click.echo(yaml.safe_dump_all(printed + writers_of(options), sort_keys=False), nl=False)
+
+
+main.add_command(rbac)
 
 
 def _run(options: dict[str, Any], roles: frozenset[Role], *, may_embed: bool) -> None:

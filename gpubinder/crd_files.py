@@ -1,4 +1,4 @@
-"""The files of deploy/ that are made from code: the CRDs and the gate. `make crds` writes them."""
+"""The files of deploy/ that are made from code: CRDs, policies, RBAC. `make crds` writes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 import yaml
 
 from admission.policies import gate_policy
+from admission.writers import writer_policies
+from gpubinder.rbac import Places, rbac_of
+from gpubinder.rights import Process
 from model.crds import all_crds
 
 _HEAD = "# Made by `make crds`: change the models, not this file.\n"
@@ -20,6 +23,10 @@ def rendered_files() -> dict[str, str]:
         for crd in all_crds()
     }
     files["admission/gate-policy.yaml"] = yaml.safe_dump_all(gate_policy(), sort_keys=False)
+    files["admission/writer-policies.yaml"] = yaml.safe_dump_all(writer_policies(), sort_keys=False)
+    for process in Process:
+        text = yaml.safe_dump_all(rbac_of(process, Places()), sort_keys=False)
+        files[f"rbac/{process}.yaml"] = text
     return {name: _HEAD + text for name, text in files.items()}
 
 

@@ -41,7 +41,8 @@ def _folder(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     return None if folder is None else Path(folder)
 
 
-def _namespace(_: click.Context, __: click.Parameter, value: str) -> str:
+def namespace_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    """The value, if a namespace can have that name; raises BadParameter."""
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", value):
         raise click.BadParameter("no namespace can have that name")
     return value
@@ -81,7 +82,7 @@ _BINDING = (
         "--lease-namespace",
         default="kube-system",
         show_default=True,
-        callback=_namespace,
+        callback=namespace_name,
         help="Where the leader's Lease is.",
     ),
 )

@@ -183,7 +183,7 @@ def _advice(error: Exception) -> str:
     if isinstance(error, Unauthorized):
         return f"{text}; the credentials of the kubeconfig are not accepted: log in again or choose --context"
     if isinstance(error, Forbidden):
-        return f"{text}; this account lacks the right: grant it on the kind that is named"
+        return f"{text}; this account lacks the right: gpubinder rbac prints what each process needs"
     if isinstance(error, ApiError):
         return f"{text}; {_CHECK}"
     return text

@@ -147,10 +147,15 @@ async def _all(
 
 
 async def _each(found: list[Found], act: Callable[[Found], Awaitable[None]]) -> None:
-    """Policies one after the other, before everything else; then side by side."""
-    for one in found:
-        if one[1].resource in ADMISSION:
-            await act(one)
+    """Policies one after the other, before everything else; then side by side.
+
+    They may stop whoever runs this, and an API server goes on with them for a second.
+    """
+    in_front = [one for one in found if one[1].resource in ADMISSION]
+    for one in in_front:
+        await act(one)
+    if in_front:
+        await asyncio.sleep(PAUSE_S)
     slots = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def bounded(one: Found) -> None:

@@ -2,6 +2,7 @@
 
 RBAC is on, TLS is verified against the server's own certificate, users come from a static token file.
 There is no kubelet: nodes are plain objects. Pods need no ServiceAccount (its admission plugin is off).
+What gpubinder's own accounts ask for is written to an audit log.
 Always holds: what `start` started is stopped by `stop`, by `start` itself when it fails, or by the watchdog
 when the run is killed.
 """
@@ -55,7 +56,10 @@ ADMIN = User("admin", ("system:masters",))
 TENANT = User("tenant")
 KUBEVIRT_CONTROLLER = User("system:serviceaccount:kubevirt:kubevirt-controller", ("system:serviceaccounts",))
 GPUBINDER = User("system:serviceaccount:gpubinder-system:gpubinder", ("system:serviceaccounts",))
-USERS = (ADMIN, TENANT, KUBEVIRT_CONTROLLER, GPUBINDER)
+READER = User("reader", ("gpubinder:readers",))
+USERS = (ADMIN, TENANT, KUBEVIRT_CONTROLLER, GPUBINDER, READER)
+AUDITED = ("system:serviceaccounts:gpubinder-system", "gpubinder:readers")
+"""Groups: who they are and what they ask for, not what they send."""
 
 
 @dataclass(slots=True)
@@ -74,15 +78,20 @@ class ControlPlane:
         """The certificate to verify the API server with."""
         return self.folder / "certs" / "apiserver.crt"
 
-    def kubeconfig(self, user: User = ADMIN) -> Path:
-        """The path of a kubeconfig for one of `USERS`."""
+    @property
+    def audit_log(self) -> Path:
+        """An audit.k8s.io/v1 Event in JSON each line, complete when the answer has come."""
+        return self.folder / "audit.log"
+
+    def kubeconfig(self, user: User = ADMIN, token: str = "") -> Path:
+        """The path of a kubeconfig for one of `USERS`, or for whoever a token of the API server's is."""
         path = self.folder / f"{user.name.replace(':', '-')}.kubeconfig"
         cluster = {"server": self.server, "certificate-authority": str(self.ca_file)}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": user.name, "user": {"token": user.token}}],
+            "users": [{"name": user.name, "user": {"token": token or user.token}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user.name}}],
             "current-context": "test",
         }
@@ -180,6 +189,10 @@ def _write_credentials(plane: ControlPlane) -> None:
     plane.openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
     lines = [f'{user.token},"{user.name}",uid-{n},"{",".join(user.groups)}"' for n, user in enumerate(USERS)]
     (plane.folder / "tokens.csv").write_text("\n".join(lines) + "\n")
+    rules = [{"level": "Metadata", "userGroups": list(AUDITED)}, {"level": "None"}]
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}
+    stages = {"omitStages": ["RequestReceived"]}
+    (plane.folder / "audit-policy.yaml").write_text(json.dumps(policy | stages))
 
 
 def _spawn_etcd(plane: ControlPlane, client_port: int, peer_port: int) -> None:
@@ -201,6 +214,7 @@ def _spawn_apiserver(plane: ControlPlane, etcd_port: int, port: int) -> None:
         *("--service-account-issuer", "https://kubernetes.default"),
         *("--service-account-key-file", "sa.pub", "--service-account-signing-key-file", "sa.key"),
         *("--token-auth-file", "tokens.csv", "--authorization-mode", "RBAC"),
+        *("--audit-policy-file", "audit-policy.yaml", "--audit-log-path", "audit.log"),
         *("--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount"),
     )
 

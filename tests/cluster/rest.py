@@ -6,12 +6,15 @@ import json
 import ssl
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 TIMEOUT_S = 10.0
 # Someone else may listen on the port, and say nothing.
 READY_TIMEOUT_S = 1.0
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Rest:
@@ -25,11 +28,20 @@ class Rest:
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
 
-    def request(self, method: str, path: str, body: Any = None, timeout_s: float = TIMEOUT_S) -> Any:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        timeout_s: float = TIMEOUT_S,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Any:
         """The decoded answer; raises urllib.error.URLError (HTTPError for an error status)."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        request = urllib.request.Request(self._server + path, data=data, headers=headers, method=method)
+        usual = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(
+            self._server + path, data=data, headers=usual | dict(headers), method=method
+        )
         with self._opener.open(request, timeout=timeout_s) as answer:
             raw = answer.read()
         return json.loads(raw) if raw[:1] in (b"{", b"[") else raw

@@ -23,7 +23,9 @@ def test_file_in_deploy_is_what_the_models_say(name: str) -> None:
 def test_nothing_else_lies_beside_them() -> None:
     """A kind that is gone from the models is gone from deploy/."""
     beside = {
-        f"{folder}/{path.name}" for folder in ("crds", "admission") for path in (DEPLOY / folder).iterdir()
+        f"{folder}/{path.name}"
+        for folder in ("crds", "admission", "rbac")
+        for path in (DEPLOY / folder).iterdir()
     }
     assert beside == set(rendered_files())
 

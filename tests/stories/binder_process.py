@@ -1,4 +1,4 @@
-"""`gpubinder up` as a process of its own, as an operator runs it."""
+"""`gpubinder` as a process of its own, as an operator runs it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,20 @@ class BinderProcess:
 
 @contextmanager
 def gpubinder_up(
-    kubeconfig: Path, redis: str, log: Path, module: str = "gpubinder.cli", options: tuple[str, ...] = ()
+    kubeconfig: Path,
+    redis: str,
+    log: Path,
+    module: str = "gpubinder.cli",
+    options: tuple[str, ...] = (),
+    *,
+    command: str = "up",
 ) -> Iterator[BinderProcess]:
-    """Run it while the context is open; ended with SIGTERM, which it must obey."""
-    command = [
+    """Run `up`, or another command, while the context is open; ended with SIGTERM, which it must obey."""
+    words = [
         sys.executable,
         "-m",
         module,
-        "up",
+        command,
         "--kubeconfig",
         str(kubeconfig),
         "--redis",
@@ -48,7 +54,7 @@ def gpubinder_up(
         *options,
     ]
     with log.open("ab") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=dict(os.environ))
+        process = subprocess.Popen(words, stdout=output, stderr=output, env=dict(os.environ))
     try:
         yield BinderProcess(process, log)
     finally:
