@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -32,6 +33,8 @@ from tests.stories.conftest import Stage, now_ms
 from tests.stories.test_placing import is_bound, is_ungated, start_recorded_vm, waits
 
 LABEL = {"example.com/gpu": "yes"}
+NODES_AT_FIRST = {"refusing": {REFUSE: "UnexpectedAdmissionError"}, "first": {}, "second": {}}
+"""With what their kubelets are told; they join the class when their turn comes."""
 UNHURRIED = ("--keep-grace", "3", "--restart-hold", "0")
 """Long enough for the binder to hear of a node that has become Ready."""
 WATCHER = "system:serviceaccount:gpubinder-system:gpubinder-watch"
@@ -45,6 +48,11 @@ async def live(plane: ControlPlane, folder: Path, redis: str) -> None:
         await client.create(NAMESPACES, {"metadata": {"name": stage.namespace}})
         spec = {"resourceName": stage.resource, "nodeSelector": LABEL}
         await client.create(GPU_CLASSES, {"metadata": {"name": stage.class_name}, "spec": spec})
+        for name, knobs in NODES_AT_FIRST.items():
+            body: Json = gpu_node(f"{stage.namespace}-{name}", {stage.resource: 1})
+            body["metadata"]["annotations"] = knobs
+            await client.create(NODES, body)
+        await stage.until("the nodes are ready", lambda: _are_ready(stage))
         await _apart(plane, stage)
         await _together(plane, stage)
         await _leave(plane, stage)
@@ -72,8 +80,8 @@ async def _apart(plane: ControlPlane, stage: Stage) -> None:
 async def _refuse(stage: Stage) -> None:
     """A VM waits, is placed, is refused by the kubelet, and ends."""
     launcher = await start_recorded_vm(stage, "refused")
-    await stage.until("it waits", lambda: waits(stage, "refused", "TooLarge"))
-    await _add_node(stage, "refusing", {REFUSE: "UnexpectedAdmissionError"})
+    await stage.until("it waits", lambda: waits(stage, "refused", "ClassConstraints"))
+    await _label(stage, "refusing", LABEL)
     await stage.until(
         "the refused launcher is deleted", lambda: _is_gone(stage, PODS, launcher["metadata"]["name"])
     )
@@ -84,13 +92,13 @@ async def _refuse(stage: Stage) -> None:
         return not await stage.claims()
 
     await stage.until("the claim of the VMI that ended goes", is_free)
-    await stage.client.delete(ObjectKey(NODES, f"{stage.namespace}-refusing"))
+    await stage.client.delete(_node(stage, "refusing"))
 
 
 async def _move(stage: Stage) -> None:
     """A VM runs; its node leaves the class; its VMI is deleted so that it starts elsewhere."""
-    first = ObjectKey(NODES, f"{stage.namespace}-first")
-    await _add_node(stage, "first", {})
+    first = _node(stage, "first")
+    await _label(stage, "first", LABEL)
     launcher = await start_recorded_vm(stage, "moves")
     meta = launcher["metadata"]
     await stage.until("it is placed", lambda: is_bound(stage, meta["name"], first.name))
@@ -98,9 +106,8 @@ async def _move(stage: Stage) -> None:
     status = {"phase": "Running", "nodeName": first.name, "phaseTransitionTimestamps": ran}
     status["activePods"] = {meta["uid"]: first.name}
     await stage.client.patch(stage.key(VIRTUAL_MACHINE_INSTANCES, "moves"), {"status": status})
-    await _add_node(stage, "second", {})
-    await stage.until("there is another node", lambda: _is_ready(stage, "second"))
-    await stage.client.patch(first, {"metadata": {"labels": dict.fromkeys(LABEL)}})
+    await _label(stage, "second", LABEL)
+    await _label(stage, "first", dict.fromkeys(LABEL))
     await stage.until("its VMI is deleted", lambda: _is_gone(stage, VIRTUAL_MACHINE_INSTANCES, "moves"))
 
     async def is_free() -> bool:
@@ -132,16 +139,24 @@ async def _leave(plane: ControlPlane, stage: Stage) -> None:
     assert not [pod for pod in pods if {"name": GATE} in (pod["spec"].get("schedulingGates") or [])]
 
 
-async def _add_node(stage: Stage, name: str, annotations: dict[str, str]) -> None:
-    body: Json = gpu_node(f"{stage.namespace}-{name}", {stage.resource: 1}, LABEL)
-    body["metadata"]["annotations"] = annotations
-    await stage.client.create(NODES, body)
+async def _label(stage: Stage, name: str, labels: Mapping[str, str | None]) -> None:
+    """Let a node join the class or leave it."""
+    await stage.client.patch(_node(stage, name), {"metadata": {"labels": labels}})
 
 
-async def _is_ready(stage: Stage, name: str) -> bool:
-    node = await stage.client.get(ObjectKey(NODES, f"{stage.namespace}-{name}"))
-    conditions = node["status"].get("conditions") or []
-    return any((one["type"], one["status"]) == ("Ready", "True") for one in conditions)
+def _node(stage: Stage, name: str) -> ObjectKey:
+    return ObjectKey(NODES, f"{stage.namespace}-{name}")
+
+
+async def _are_ready(stage: Stage) -> bool:
+    """And free of the taint that a node has until its lifecycle controller has seen it so."""
+    nodes = [await stage.client.get(_node(stage, name)) for name in NODES_AT_FIRST]
+    ready = {"type": "Ready", "status": "True"}.items()
+    return all(
+        any(ready <= one.items() for one in node["status"].get("conditions") or [])
+        and not node["spec"].get("taints")
+        for node in nodes
+    )
 
 
 async def _is_gone(stage: Stage, resource: object, name: str) -> bool:
