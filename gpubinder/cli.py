@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -122,8 +122,8 @@ def up(**options: Any) -> None:
 @click.option(
     "--from",
     "source",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Feed watch events from a file (one JSON object a line) instead of watching.",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Feed watch events from a file, or from - (stdin), instead of watching.",
 )
 def watch(source: Path | None, **options: Any) -> None:
     """Write down what happens in the cluster; run as many as you like, they share the kinds."""
@@ -133,7 +133,7 @@ def watch(source: Path | None, **options: Any) -> None:
     configure(options["log_format"])
     if not options["redis"]:
         raise click.UsageError("--redis is needed: where the events go to")
-    asyncio.run(feed_file(source, LogChoice(options["redis"]), options["cluster"]))
+    asyncio.run(_until_stopped(feed_file(source, LogChoice(options["redis"]), options["cluster"])))
 
 
 @main.command(context_settings=ENVIRONMENT)
@@ -149,7 +149,7 @@ def admit(**options: Any) -> None:
     """Serve the webhooks: the gate, and the checks of orders and raw pods; run as many as you like."""
     configure(options["log_format"])
     settings = settings_of(options, may_embed=False)
-    asyncio.run(_until_stopped(serve_admission(settings), settings))
+    asyncio.run(_serve(serve_admission(settings), settings))
 
 
 @main.command(context_settings=ENVIRONMENT)
@@ -224,15 +224,20 @@ main.add_command(rbac)
 def _run(options: dict[str, Any], roles: frozenset[Role], *, may_embed: bool) -> None:
     configure(options["log_format"])
     settings = settings_of(options, may_embed=may_embed)
-    asyncio.run(_until_stopped(running(settings, roles), settings))
+    asyncio.run(_serve(running(settings, roles), settings))
 
 
-async def _until_stopped(running: AbstractAsyncContextManager[System], settings: Settings) -> None:
+async def _serve(running: AbstractAsyncContextManager[System], settings: Settings) -> None:
+    await _until_stopped(_work(running, settings))
+    say(_INFO, "down")
+
+
+async def _until_stopped(what: Coroutine[Any, Any, None]) -> None:
     """Run until a signal, which also ends a start that waits for a server. Raises CommandError."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    work, stopped = asyncio.create_task(_work(running, settings)), asyncio.create_task(stop.wait())
+    work, stopped = asyncio.create_task(what), asyncio.create_task(stop.wait())
     await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
     work.cancel()
@@ -240,7 +245,6 @@ async def _until_stopped(running: AbstractAsyncContextManager[System], settings:
     work.cancel()
     with suppress(asyncio.CancelledError):
         await work
-    say(_INFO, "down")
 
 
 async def _work(running: AbstractAsyncContextManager[System], settings: Settings) -> None:

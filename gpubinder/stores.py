@@ -38,6 +38,8 @@ from simulator.objects import gpu_node
 
 DEMO_GPU = "nvidia.com/GH100_H100_SXM5_80GB"
 UNITS_PER_NODE = 4
+FED = "fed from files"
+"""In the place of a cluster's uid: the log holds what files told, and any cluster may have it."""
 START_S = 15.0
 """How long an API server may take to say what it serves."""
 _CHECK = "check that the API server runs and that --kubeconfig and --context name it"
@@ -130,12 +132,8 @@ async def check_cluster_of_log(
         namespace = await client.get(ObjectKey(NAMESPACES, "kube-system"))
         uid = str(namespace["metadata"]["uid"])
         owner = await log.cluster_of(uid)
-        if (
-            owner != uid
-            and settings.cluster_choice.is_embedded
-            and settings.log_choice.url is None
-            and not is_running
-        ):
+        is_our_last = settings.cluster_choice.is_embedded and settings.log_choice.url is None
+        if owner == FED or (owner != uid and is_our_last and not is_running):
             await log.hand_over(uid)
             return
     except LogError as error:
@@ -146,6 +144,19 @@ async def check_cluster_of_log(
         raise OtherLog(
             f"the log under --cluster {settings.cluster} is that of another cluster (kube-system {owner}, "
             f"not {uid}); give each cluster a --cluster name of its own"
+        )
+
+
+async def check_log_is_for_files(log: RedisLog, cluster: str) -> None:
+    """A cluster's VMs must not be placed on nodes that a file alone knows. Raises CommandError."""
+    try:
+        owner = await log.cluster_of(FED)
+    except LogError as error:
+        raise CommandError(" ".join(str(error).split())) from None
+    if owner != FED:
+        raise CommandError(
+            f"the log under --cluster {cluster} is that of a cluster (kube-system {owner}), whose VMs would "
+            "be placed by what the file tells; give the file a --cluster name of its own"
         )
 
 

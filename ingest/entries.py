@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,7 @@ def change_entry(kind: WatchedKind, change: EntryType, raw: Json, origin: Origin
     namespace = meta.get("namespace") or ""
     if not isinstance(namespace, str):
         raise Malformed("metadata.namespace must be a string")
+    _check_identity(namespace, meta)
     body = b"" if change is EntryType.DELETED else lean_object(kind.model, kind.prune, raw)
     if len(body) > MAX_BODY:
         raise Malformed(f"what we read of it is {len(body)} bytes, more than {MAX_BODY}")
@@ -51,6 +53,18 @@ def change_entry(kind: WatchedKind, change: EntryType, raw: Json, origin: Origin
 
 
 _IDENTITY = ("name", "uid", "resourceVersion")
+_NAME = re.compile(r"[!-~]{1,253}")
+"""As the API server takes them, and more: never empty, endless, or with what separates words in our keys."""
+_VERSION = re.compile(r"0|[1-9][0-9]{0,99}")
+"""Compared as decimal numbers: one that is none would be the newest for ever, or never."""
+
+
+def _check_identity(namespace: str, meta: Json) -> None:
+    for field, name in (("namespace", namespace or "-"), ("name", meta["name"]), ("uid", meta["uid"])):
+        if not _NAME.fullmatch(name):
+            raise Malformed(f"metadata.{field} is no name")
+    if not _VERSION.fullmatch(meta["resourceVersion"]):
+        raise Malformed("metadata.resourceVersion is no decimal number")
 
 
 def gone_entry(kind: WatchedKind, known: Known, list_version: str, origin: Origin) -> Entry:

@@ -10,8 +10,9 @@ import pytest
 
 from eventlog.adapters.embedded import EmbeddedServer
 from eventlog.adapters.redis_streams import RedisLog, connect
+from gpubinder.errors import CommandError
 from gpubinder.settings import ClusterChoice, LogChoice, Settings
-from gpubinder.stores import check_cluster_of_log, reach_cluster
+from gpubinder.stores import check_cluster_of_log, check_log_is_for_files, reach_cluster
 
 pytestmark = pytest.mark.enable_socket
 
@@ -44,3 +45,18 @@ async def test_log_of_our_own_becomes_that_of_the_next_simulated_cluster_and_sta
         async with checked(log):
             identities.add(await log.identity())
     assert len(identities) == 3
+
+
+async def test_cluster_takes_over_a_log_that_was_fed_from_files_and_begins_it_anew(log: RedisLog) -> None:
+    """What files told is no cluster's, and nothing of it may be placed on."""
+    await check_log_is_for_files(log, "default")
+    fed = await log.identity()
+    choice = ClusterChoice(is_embedded=True)
+    settings = Settings(cluster_choice=choice, log_choice=LogChoice("redis://given"))
+    async with reach_cluster(choice) as client:
+        await check_cluster_of_log(log, client, settings)
+        begun = await log.identity()
+        await check_cluster_of_log(log, client, settings, is_running=True)
+        assert await log.identity() == begun != fed
+    with pytest.raises(CommandError, match="--cluster default is that of a cluster"):
+        await check_log_is_for_files(log, "default")
