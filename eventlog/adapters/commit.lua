@@ -5,8 +5,10 @@
 -- ARGV  1 epoch  2 'intent' or 'outcome'  3 body  4 consumer group
 --       5 number of ids to acknowledge, then the ids
 --       then per read model: number of fields, and name and value of each; an empty value takes the field away
--- Returns the id of the journal entry. Error FENCED <epoch> when a later epoch has committed.
+-- Returns the id of the journal entry. Error FENCED <epoch> when a later epoch has committed,
+-- FOREIGN <key> when the stored epoch is no number.
 local stored = tonumber(redis.call('GET', KEYS[2]) or '-1')
+if not stored then return redis.error_reply('FOREIGN ' .. KEYS[2] .. ' holds no epoch') end
 if stored > tonumber(ARGV[1]) then
   return redis.error_reply('FENCED ' .. stored)
 end

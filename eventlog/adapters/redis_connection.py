@@ -12,8 +12,10 @@ from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from eventlog.adapters.redis_answers import LogMoved, translated
+from eventlog.adapters.redis_answers import ForeignValue, LogMoved, translated
+from eventlog.adapters.redis_foreign import foreign_keys
 from eventlog.errors import LogRefused, LogUnavailable
+from eventlog.keys import Keys
 
 OLDEST = (7, 0)
 """Redis 7.0: XAUTOCLAIM reports deleted entries."""
@@ -77,12 +79,13 @@ class Link:
 
     One log's keys are in one slot, so that one node has all. Nodes say where a slot has gone; when the one
     followed to is away, the URL is asked again. Makes no request by itself. Raises LogRefused for a URL that
-    is none.
+    is none. Who names the log's keys is told which of them holds another program's value.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, keys: Keys | None = None) -> None:
         self.redis = open_redis(url)
         self.address = address_of(url)
+        self._keys = keys
         self._first = self.redis.connection_pool
 
     async def close(self) -> None:
@@ -99,6 +102,8 @@ class Link:
         except LogMoved as moved:
             await self._leave(pool, moved.host, moved.port)
             raise
+        except ForeignValue as error:
+            raise await self._named(error) from None
         except LogUnavailable:
             if pool is not self._first:
                 await self._leave(pool)
@@ -121,6 +126,12 @@ class Link:
                     raise
             else:
                 return
+
+    async def _named(self, error: ForeignValue) -> ForeignValue:
+        if error.names or self._keys is None:
+            return error
+        with translated(self.address):
+            return ForeignValue(self.address, await foreign_keys(self.redis, self._keys))
 
     async def _leave(self, pool: ConnectionPool, host: str = "", port: int = 0) -> None:
         """Go to another node, or back to that of the URL; who is still asking at the old one fails, too."""

@@ -14,8 +14,9 @@ FORGET_MS = 60 * 60 * 1000
 
 def connect(url: str, cluster: str) -> RedisPresence:
     """The presence of one cluster's replicas; makes no request. Raises LogRefused for a URL that is none."""
-    link = Link(url)
-    return RedisPresence(link, Script(link, "presence.lua"), Keys(cluster).watchers)
+    keys = Keys(cluster)
+    link = Link(url, keys)
+    return RedisPresence(link, Script(link, "presence.lua"), keys.watchers)
 
 
 @dataclass(slots=True)

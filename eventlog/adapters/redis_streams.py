@@ -233,7 +233,8 @@ class RedisLog:
 
 async def connect(url: str, cluster: str, consumer: str, now_ms: Callable[[], int]) -> RedisLog:
     """Open and check the log at a URL. Raises LogRefused, LogUnavailable."""
-    link, keys = Link(url), Keys(cluster)
+    keys = Keys(cluster)
+    link = Link(url, keys)
     try:
         await link.check(keys.identity)
     except BaseException:

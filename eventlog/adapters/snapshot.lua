@@ -2,8 +2,10 @@
 --
 -- KEYS  1 :snapshot  hash of position (ms and sequence apart, to compare) and body   2 :epoch
 -- ARGV  1 epoch  2 position  3 its ms  4 its sequence  5 body
--- Returns 1, or 0 when a newer one is kept. Error FENCED <epoch> when a later epoch has committed.
+-- Returns 1, or 0 when a newer one is kept. Error FENCED <epoch> when a later epoch has committed,
+-- FOREIGN <key> when the stored epoch is no number.
 local stored = tonumber(redis.call('GET', KEYS[2]) or '-1')
+if not stored then return redis.error_reply('FOREIGN ' .. KEYS[2] .. ' holds no epoch') end
 if stored > tonumber(ARGV[1]) then
   return redis.error_reply('FENCED ' .. stored)
 end

@@ -25,6 +25,10 @@ PASSING = [
     ("ERR something that nobody has seen yet", "its own log"),
 ]
 REFUSED = [
+    (
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user>",
+        "asks for a password: give it as redis://:PASSWORD@HOST",
+    ),
     ("NOAUTH Authentication required.", "password"),
     ("WRONGPASS invalid username-password pair or user is disabled.", "USER:PASSWORD"),
     ("NOPERM User x has no permissions to run the 'xadd' command", "docs/redis.md"),
@@ -66,3 +70,15 @@ def test_answers_of_our_own_scripts() -> None:
     moved = raised("MOVED 3999 127.0.0.1:6381")
     assert isinstance(moved, LogMoved)
     assert (moved.host, moved.port) == ("127.0.0.1", 6381)
+
+
+@pytest.mark.parametrize(("answer", "step"), PASSING, ids=[answer[:20] for answer, _ in PASSING])
+def test_step_is_told_whatever_the_server_adds(answer: str, step: str) -> None:
+    """A log line has room for 300 characters, and the step comes last."""
+    told = str(raised(f"{answer} script: {'f' * 40}, on @user_script:51. {'x' * 1000}"))
+    assert step in told[:300]
+    assert "user_script" not in told
+
+
+def test_full_server_is_not_told_of_options_that_there_are_not() -> None:
+    assert "--" not in str(raised("OOM command not allowed when used memory > 'maxmemory'."))
