@@ -104,7 +104,7 @@ def _is_for_migration(pod: Pod, vmi: VirtualMachineInstance) -> bool:
 
 
 def _has_arrived(pod: Pod, vmi: VirtualMachineInstance) -> bool:
-    return pod.spec.node_name != "" and pod.spec.node_name == vmi.status.node_name
+    return pod.spec.node_name == vmi.status.node_name
 
 
 def controller_of(metadata: ObjectMeta, kind: str) -> OwnerReference | None:

@@ -38,7 +38,7 @@ def pin_patch(pod: Mapping[str, Any], node: str, tolerations: Iterable[Toleratio
         "affinity": {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}},
         "schedulingGates": gates,
     }
-    added = [t.model_dump(by_alias=True, exclude_defaults=True, exclude_none=True) for t in tolerations]
+    added = [t.model_dump(by_alias=True, exclude_defaults=True) for t in tolerations]
     if added:
         patch["tolerations"] = [*(spec.get("tolerations") or []), *added]
     return {"metadata": {"resourceVersion": pod["metadata"]["resourceVersion"]}, "spec": patch}

@@ -178,10 +178,6 @@ class Relations:
         """Pods whose controller is the VMI of that uid, launchers or not."""
         return self._pods_of.get(uid, {}).values()
 
-    def vmi_of(self, uid: str) -> VirtualMachineInstance | None:
-        """The VMI of that uid."""
-        return self._vmi_by_uid.get(uid)
-
     def retie_pod(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         """A pod has come, changed or gone."""
         for pod, is_now in ((old, False), (new, True)):

@@ -154,11 +154,6 @@ class ClaimSet:
         return (self.key.partition("/")[0], self.vm.uid if self.vm else "")
 
     @property
-    def is_whole(self) -> bool:
-        """Whether every member is held, all on one node."""
-        return len(self.nodes) == 1 and all(member.node for member in self.members)
-
-    @property
     def is_unrecorded(self) -> bool:
         """Whether a held order does not say that it serves this VM: it would not cover its launcher (R26)."""
         user = self.vm.uid if self.vm else ""

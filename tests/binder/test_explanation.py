@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from binder.core.explanation import REMEDIES, stage_of_each_node
+from binder.core.explanation import REMEDIES, explain, stage_of_each_node
 from binder.core.placement import Wish
 from binder.core.relations import SetId
 from binder.core.world import look_at
 from model.nodes import Node
 from model.reasons import Reason
+from model.selectors import NodeSelector
 from tests.binder.deciding import decide
-from tests.builders import H100, gpu_class, node, raw_pod, started_vm, state
+from tests.builders import H100, T4, gpu_class, launcher, node, order, raw_pod, started_vm, state, vm, vmi
 
 NODES = (
     node("a", 2, ready="False"),
@@ -70,3 +71,99 @@ def test_node_that_would_take_the_set_has_no_stage() -> None:
 def test_each_reason_has_a_remedy() -> None:
     assert REMEDIES.keys() == set(Reason)
     assert all(REMEDIES.values())
+
+
+def test_wish_for_two_resources_counts_each_node_once_and_names_the_nearest() -> None:
+    """The order of the nodes by their free units tells it for one resource only."""
+    nodes = [node(name, 2, more={T4: t4}) for name, t4 in (("a", "0"), ("b", "1"), ("c", "1"), ("z", "9"))]
+    pods = (raw_pod("r", "b", 1), raw_pod("s", "z", 1))
+    there = (*nodes, *pods, gpu_class(), gpu_class("t4", T4))
+    wanted = started_vm("vm1", 2, requests={T4: "1"})
+    full = state(*there, raw_pod("t", "c", 1), *wanted)  # type: ignore[arg-type]
+    (waiting,) = decide(full).waiting
+    assert (waiting.stops, waiting.nearest) == ({Reason.NO_ROOM: 4}, "z")
+    assert waiting.message == (
+        f"no room for 2 of {H100}, 1 of {T4} on 4 nodes: "
+        "4 without enough free units; nearest is z with 10 free"
+    )
+    big = started_vm("vm1", 2, requests={T4: "1", "memory": "600Gi"})
+    (waiting,) = decide(state(*there, *big)).waiting  # type: ignore[arg-type]
+    assert waiting.stops == {Reason.NO_ROOM: 3, Reason.OTHER_RESOURCES: 1}
+    assert (waiting.reason, waiting.nearest) == (Reason.OTHER_RESOURCES, "c")
+    assert waiting.message.endswith("; nearest is c, short of memory")
+
+
+def test_what_a_set_holds_on_a_node_counts_as_free_there() -> None:
+    """R8e, R12: gpu-1 is full of its own units; it needs one more."""
+    objects = (vm(claims="o"), vmi(claims="o"), launcher(units=3))
+    held = order("o", 2, node="gpu-1", vm_uid="vm-vm1")
+    there = state(
+        node("gpu-0", 3),
+        node("gpu-1", 3),
+        raw_pod("r", "gpu-1", 1),
+        raw_pod("s", "gpu-0", 2),
+        gpu_class(),
+        *objects,
+    )
+    (waiting,) = decide(there, held).waiting
+    assert (waiting.reason, waiting.nearest) == (Reason.NO_ROOM, "gpu-1")
+    assert waiting.message.endswith("2 without enough free units; nearest is gpu-1 with 2 free")
+
+
+def test_no_node_is_nearest_where_none_gets_as_far_as_its_room() -> None:
+    """R12: what stops a node before that has no distance."""
+    objects = (vm(claims="o"), vmi(claims="o"), launcher(node_selector={"x": "y"}))
+    held = order("o", node="gpu-1", vm_uid="vm-vm1")
+    (waiting,) = decide(state(node("gpu-1"), gpu_class(), *objects), held).waiting
+    assert (waiting.reason, waiting.nearest) == (Reason.POD_CONSTRAINTS, "")
+    assert "nearest" not in waiting.message
+
+
+def test_too_large_counts_the_nodes_that_offer_some() -> None:
+    """One unit is some of it, none is not."""
+    there = state(node("a", 1), node("b", 0), node("c", 2, resource=T4), gpu_class(), *started_vm("vm1", 2))
+    (waiting,) = decide(there).waiting
+    assert (waiting.reason, waiting.message) == (
+        Reason.TOO_LARGE, f"no node offers 2 of {H100}: 1 have some of it"
+    )  # fmt: skip
+
+
+def test_stages_come_in_their_order_whatever_node_comes_first() -> None:
+    """R8: a, b, e; and each node once, by name."""
+    nodes = [node("z", ready="False"), node("a", 2), node("m", 2, labels={"x": "y"})]
+    wanted = started_vm("vm1", 2, node_selector={"x": "y"})
+    there = state(*nodes, raw_pod("r", "m", 1), gpu_class(), *wanted)
+    (waiting,) = decide(there).waiting
+    assert list(waiting.stops) == [Reason.CLASS_CONSTRAINTS, Reason.POD_CONSTRAINTS, Reason.NO_ROOM]
+    world = look_at(there, {})
+    claim_set = world.sets[SetId(is_order=False, key=("default", "vm1"))]
+    found = stage_of_each_node(Wish(claim_set.needs), world.sites_for(claim_set), world.room, there.of(Node))
+    assert list(found) == ["a", "m", "z"]
+
+
+def test_volume_out_of_reach_is_a_stage_of_each_node() -> None:
+    """R8c: looked at node by node."""
+    there = state(node("a"), gpu_class(), *started_vm("vm1"))
+    world = look_at(there, {})
+    claim_set = world.sets[SetId(is_order=False, key=("default", "vm1"))]
+    elsewhere = NodeSelector.model_validate(
+        {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}
+    )
+    wish = Wish(claim_set.needs, reach=(elsewhere,))
+    sites, nodes = world.sites_for(claim_set), there.of(Node)
+    assert stage_of_each_node(wish, sites, world.room, nodes) == {"a": Reason.VOLUME_UNREACHABLE}
+    assert explain(wish, sites, world.room, nodes).reason is Reason.VOLUME_UNREACHABLE
+
+
+def test_room_that_has_come_free_while_the_pass_went_on_says_so() -> None:
+    """R12: what one line says holds for the cluster as the pass leaves it."""
+    there = state(node("a"), gpu_class(), *started_vm("vm1"))
+    world = look_at(there, {})
+    claim_set = world.sets[SetId(is_order=False, key=("default", "vm1"))]
+    for wish in (Wish(claim_set.needs), Wish(claim_set.needs, refused=frozenset({"b"}))):
+        found = explain(wish, world.sites_for(claim_set), world.room, there.of(Node))
+        assert (found.reason, found.message) == (Reason.NO_ROOM, f"room for 1 of {H100} has just come free")
+    alone = explain(
+        Wish(claim_set.needs, excluded="a"), world.sites_for(claim_set), world.room, there.of(Node)
+    )
+    assert (alone.reason, alone.message) == (Reason.NO_ROOM, f"no other node offers 1 of {H100}")

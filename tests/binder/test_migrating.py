@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binder.core.refusals import look_of
 from binder.core.state import ClusterState
 from model.decisions import BindClaim, PinLauncher
 from model.kubevirt import VirtualMachineInstance
@@ -9,8 +10,14 @@ from model.meta import Lean
 from model.names import LABEL_MIGRATION_JOB
 from model.pods import Pod
 from model.reasons import Reason
-from tests.binder.deciding import decide, placed_on, reason_of
+from projections.folds import rejections, targets
+from projections.folds.memory import Lesson, Memory
+from projections.folds.rejections import Rejection
+from tests.binder.deciding import Binder, decide, placed_on, reason_of
+from tests.binder.test_volumes import claim as disk
+from tests.binder.test_volumes import volume
 from tests.builders import (
+    NOW_MS,
     gpu_class,
     launcher,
     node,
@@ -31,11 +38,11 @@ def migrating(on: str = "gpu-a", pods: tuple[str, ...] = ("pod-vm1", "pod-target
     return running.model_copy(update={"status": status})
 
 
-def target(**changes: object) -> Pod:
+def target(uid: str = "pod-target", **changes: object) -> Pod:
     """The pod that virt-controller makes for the migration."""
     pod = launcher("vm1", 1, **changes)  # type: ignore[arg-type]
     labels = pod.metadata.labels | {LABEL_MIGRATION_JOB: "job"}
-    meta = pod.metadata.model_copy(update={"uid": "pod-target", "name": "virt-launcher-t", "labels": labels})
+    meta = pod.metadata.model_copy(update={"uid": uid, "name": "virt-launcher-t", "labels": labels})
     return pod.model_copy(update={"metadata": meta})
 
 
@@ -93,3 +100,104 @@ def test_target_without_room_waits_and_its_vmi_is_told() -> None:
     assert reason_of(result) is Reason.NO_ROOM
     (waiting,) = result.waiting
     assert "on 1 nodes: 1 without enough free units" in waiting.message  # its own is not among them
+
+
+def test_target_whose_disk_cannot_say_where_it_is_waits_for_it() -> None:
+    """R8c, R12."""
+    mounted = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "disk"}}]}
+    result = decide(stand(source(), target(**mounted)), template_claim("vm1", node="gpu-a"))
+    (waiting,) = result.waiting
+    assert (waiting.reason, waiting.vmi_uid) == (Reason.VOLUME_PENDING, "vmi-vm1")
+    assert waiting.message == "PersistentVolumeClaim default/disk does not exist"
+
+
+def test_target_goes_where_its_disk_is() -> None:
+    """R8c: gpu-b comes first, and does not reach it."""
+    mounted = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "disk"}}]}
+    there = stand(source(), target(**mounted), node("gpu-c", 1, labels={"host": "c"}))
+    local = state(
+        *(one for shelf in there.shelves.values() for one in shelf.models.values()),
+        disk(volumeName="pv"),
+        volume("pv", "c"),
+    )
+    assert placed_on(decide(local, template_claim("vm1", node="gpu-a"))) == {"default/vm1": "gpu-c"}
+
+
+def test_target_fits_with_its_memory_and_selector_or_waits() -> None:
+    """R8b, R8e: it asks for what every launcher asks for."""
+    held = template_claim("vm1", node="gpu-a")
+    assert (
+        reason_of(decide(stand(source(), target(requests={"memory": "600Gi"})), held))
+        is Reason.OTHER_RESOURCES
+    )
+    assert (
+        reason_of(decide(stand(source(), target(node_selector={"x": "y"})), held)) is Reason.POD_CONSTRAINTS
+    )
+
+
+def test_what_a_target_was_given_is_taken_from_the_next() -> None:
+    """R26: two migrations in one pass, one node between them: the older goes first."""
+    second = launcher(
+        "vm2", uid="to-2", pod="a-target", labels={LABEL_MIGRATION_JOB: "job"}, created="2026-01-01T00:00:00Z"
+    )
+    other = (
+        vm("vm2"),
+        vmi("vm2", phase="Running", node="gpu-a", pods=["pod-vm2", "to-2"]),
+        launcher("vm2", gates=[], node="gpu-a", phase="Running"),
+    )
+    live = (template_claim("vm1", node="gpu-a"), template_claim("vm2", node="gpu-a"))
+    result = decide(stand(source(), target(), *other, second, units=2), *live)
+    assert placed_on(result) == {"default/vm2": "gpu-b"}
+    big = {"requests": {"memory": "300Gi"}}
+    wide = stand(
+        source(),
+        target(**big),
+        *other,
+        second.model_copy(update={"spec": launcher("vm2", **big).spec}),
+        node("gpu-b", 4),
+        units=2,
+    )
+    assert placed_on(decide(wide, *live)) == {"default/vm2": "gpu-b"}
+
+
+def test_target_that_must_leave_what_it_was_given_takes_the_other_and_gives_the_first_back() -> None:
+    """R3: its node is cordoned before the log shows its pin."""
+    binder = Binder()
+    held = template_claim("vm1", node="gpu-a")
+    assert placed_on(binder.passes(stand(source(), target()), held)) == {"default/vm1": "gpu-b"}
+    cordoned = (node("gpu-a", 1), node("gpu-b", 1, unschedulable=True), node("gpu-c", 1), gpu_class())
+    moved = state(*cordoned, vm(), migrating(), source(), target())
+    assert placed_on(binder.passes(moved, held)) == {"default/vm1": "gpu-c"}
+    assert binder.memory.targets == {"pod-target": "gpu-c"}
+
+
+def test_class_of_the_vms_claims_says_where_its_target_may_go() -> None:
+    """R8a: what its claims are of, not whatever sells the resource; without claims the first class does."""
+    pools = [gpu_class(name, nodeSelector={"pool": name}) for name in ("h100", "other")]
+    nodes = [
+        node("gpu-a", 1),
+        node("gpu-b", 1, labels={"pool": "other"}),
+        node("gpu-c", 1, labels={"pool": "h100"}),
+    ]
+    there = state(*nodes, *pools, vm(), migrating(), source(), target())
+    held = template_claim("vm1", class_name="other", node="gpu-a")
+    assert placed_on(decide(there, held)) == {"default/vm1": "gpu-b"}
+    assert placed_on(decide(there)) == {"default/vm1": "gpu-c"}
+
+
+def test_refused_node_is_left_alone_for_the_target_too() -> None:
+    """R13."""
+    rejected = Rejection("node-gpu-b", look_of(node("gpu-b", 1)), NOW_MS + 1000, "it refused", "pod")
+    memory = Memory()
+    memory.learn([Lesson(rejections.NAME, "default/vm-vm1", {"gpu-b": rejected})])
+    result = decide(stand(source(), target()), template_claim("vm1", node="gpu-a"), memory=memory)
+    assert reason_of(result) is Reason.NODES_REFUSED
+
+
+def test_gone_target_hides_no_other_that_was_given_room() -> None:
+    """R3: each is held for on its own."""
+    memory = Memory()
+    memory.learn([Lesson(targets.NAME, "a-gone", "gpu-b"), Lesson(targets.NAME, "pod-target", "gpu-b")])
+    rival = started_vm("vm2", priority=9)
+    result = decide(stand(source(), target(), *rival), template_claim("vm1", node="gpu-a"), memory=memory)
+    assert placed_on(result) == {"default/vm1": "gpu-b"}

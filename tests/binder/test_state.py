@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binder.core.snapshot import VERSION, decode_state, encode_state
-from binder.core.state import VANISH_GRACE_MS, ClusterState, fold_entries, fold_entry
+from binder.core.state import LATEST_MS, VANISH_GRACE_MS, ClusterState, fold_entries, fold_entry
 from eventlog.entries import Entry, EntryType
 from model.kubevirt import VirtualMachine
 from model.nodes import Node
+from model.pods import Pod
 
 VMS = "VirtualMachine"
 
@@ -80,6 +81,81 @@ def test_object_that_cannot_be_decoded_is_in_no_pass_and_is_named() -> None:
 
 def test_unknown_kinds_are_passed_over() -> None:
     assert folded(entry(EntryType.ADDED, kind="Gadget")).missing_kinds()
+
+
+def test_object_that_becomes_unreadable_is_in_no_pass_any_more_and_says_why() -> None:
+    """What it was is no longer what it is."""
+    state = folded(entry(EntryType.ADDED))
+    assert list(state.of(Node)) == [("", "a")]
+    fold_entry(state, Entry(EntryType.MODIFIED, "Node", "", "a", "u1", "2", "w", 2000, b'{"spec": 5}'))
+    assert dict(state.of(Node)) == {}
+    ((_, _, why),) = state.unreadable()
+    assert why.startswith("Input should be")
+
+
+def test_what_was_looked_at_is_not_decoded_again() -> None:
+    state = folded(entry(EntryType.ADDED))
+    first = state.of(Node)["", "a"]
+    assert state.of(Node)["", "a"] is first
+
+
+def test_changes_are_told_once_and_sorted() -> None:
+    """World.update rests on it: also what a kind that vanished took along."""
+    beat = EntryType.HEARTBEAT
+    state = folded(*(entry(EntryType.ADDED, name, uid=f"u-{name}", kind=VMS) for name in "cab"))
+    shelf = state.shelves[VMS]
+    assert shelf.take_touched() == [("", "a"), ("", "b"), ("", "c")]
+    assert shelf.take_touched() == []
+    fold_entry(state, entry(EntryType.DELETED, "b", uid="u-b", kind=VMS))
+    fold_entry(state, entry(EntryType.ADDED, "c", uid="u-c2", kind=VMS))
+    assert {uid: body[:12] for uid, body in shelf.departed.items()} == {
+        "u-b": b'{"metadata":', "u-c": b'{"metadata":'
+    }  # fmt: skip
+    assert shelf.take_touched() == [("", "b"), ("", "c")]
+    assert shelf.departed == {}
+    fold_entry(state, Entry(EntryType.ABSENT, VMS, ts_ms=2000))
+    fold_entry(state, Entry(beat, ts_ms=2001 + VANISH_GRACE_MS))
+    assert shelf.take_touched() == [("", "a"), ("", "c")]
+    assert shelf.absent_since_ms == 0
+
+
+def test_unreadable_objects_are_named_in_one_order() -> None:
+    broken = [
+        Entry(EntryType.ADDED, kind, "", name, f"u{name}", "2", "w", 2000, b'{"spec": 5}')
+        for kind in ("Pod", "Node")
+        for name in "ba"
+    ]
+    state = folded(*broken)
+    assert not state.of(Node)
+    assert not state.of(Pod)
+    assert [(kind, key[1]) for kind, key, _ in state.unreadable()] == [
+        ("Node", "a"), ("Node", "b"), ("Pod", "a"), ("Pod", "b")
+    ]  # fmt: skip
+    assert [key for key, _ in state.shelves["Pod"].bodies()] == [("", "a"), ("", "b")]
+
+
+def test_snapshot_is_the_same_bytes_whatever_came_first_and_keeps_what_is_complete_and_heard() -> None:
+    """R4, R33."""
+    told = [entry(EntryType.SYNCED, kind=kind, ts_ms=5000) for kind in ("Pod", "Node", VMS)]
+    told += [entry(EntryType.ADDED, name, uid=name, kind=kind) for kind in ("Pod", "Node") for name in "ba"]
+    body = encode_state(folded(*told))
+    assert body == encode_state(folded(*reversed(told)))
+    again = decode_state(body)
+    assert again is not None
+    assert (again.complete, again.heard_ms) == ({"Pod", "Node", VMS}, 5000)
+
+
+def test_missing_kinds_are_sorted() -> None:
+    assert list(ClusterState().missing_kinds()) == sorted(ClusterState().missing_kinds())
+
+
+def test_entry_of_the_last_moment_counts_and_a_later_one_does_not() -> None:
+    """R33: an entry from beyond the year 9999 would make every silence look short."""
+    state = ClusterState()
+    fold_entry(state, Entry(EntryType.HEARTBEAT, ts_ms=LATEST_MS + 1))
+    assert state.heard_ms == 0
+    fold_entry(state, Entry(EntryType.HEARTBEAT, ts_ms=LATEST_MS))
+    assert state.heard_ms == LATEST_MS
 
 
 changes = st.builds(

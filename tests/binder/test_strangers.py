@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from binder.core.strangers import STRANGER_GRACE_S
-from model.decisions import WarnPod
+from model.decisions import ObjectRef, WarnPod
+from model.instants import rfc3339
 from model.meta import Lean
 from model.reasons import Reason
 from tests.binder.deciding import Binder, decide
@@ -29,11 +30,10 @@ def test_gated_pod_that_no_vmi_lists_is_warned_once_after_the_grace() -> None:
     assert warned(binder.passes(there, after_s=STRANGER_GRACE_S - 1)) == []
     (warning,) = binder.passes(there, after_s=1).decisions
     assert isinstance(warning, WarnPod)
-    assert (warning.reason, warning.pod.uid, warning.set) == (
-        Reason.NOT_A_LAUNCHER,
-        "forged",
-        "pod default/virt-launcher-evil-abcde",
-    )
+    pod = ObjectRef("default", "virt-launcher-evil-abcde", "forged")
+    assert (warning.set, warning.pod, warning.reason) == (f"pod {pod}", pod, Reason.NOT_A_LAUNCHER)
+    assert warning.message.startswith("no VirtualMachineInstance lists this pod as its launcher")
+    assert warning.at == rfc3339(binder.now_ms)
     assert warned(binder.passes(there, after_s=600)) == []
 
 
@@ -65,3 +65,9 @@ def test_nobody_else_is_told(pod: Lean) -> None:
 def test_stranger_is_told_too_while_placement_is_switched_off() -> None:
     """R30: launchers go on then, it does not."""
     assert warned(decide(state(node(), gpu_class(), vm(), vmi(), forged()), is_enabled=False)) == ["forged"]
+
+
+def test_stranger_that_is_still_young_hides_no_other() -> None:
+    """R28."""
+    there = state(node(), gpu_class(), forged(created=NOW), launcher("b", vmi_uid="vmi-b", uid="z-old"))
+    assert warned(decide(there)) == ["z-old"]
