@@ -13,14 +13,16 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from binder.consumer import PassReport
 from binder.effects.carry_out import Outcome
+from eventlog.errors import LogError, LogReplaced, LogUnavailable
 from eventlog.port import LogInfo
-from gpubinder.logs import say
+from gpubinder.logs import Repeats, say
 from ingest.causes import Cause
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 """From a pass over one set to far beyond what 5,000 nodes may cost."""
 
-
+SAID = 5
+"""Lines about the same cause in a minute; the rest is counted."""
 AWAY_S = 30.0
 """A store that has not answered for longer makes the process not ready."""
 DEAF_S = 120.0
@@ -66,13 +68,18 @@ class Observer:
         self._heard_s: dict[str, float] = {}
         self._unlisted: set[str] = set()
         self._log_away_s: float | None = None
+        self._unwritten_s: float | None = None
+        """Since when the heart has not been able to write."""
+        self._repeats = Repeats(clock)
         self.is_ready = False
 
     @property
     def is_watching(self) -> bool:
         """Whether each of our kinds is in the log, and neither store has been away for long."""
         now_s = self._clock()
-        is_log_away = self._log_away_s is not None and now_s - self._log_away_s > AWAY_S
+        is_log_away = any(
+            since is not None and now_s - since > AWAY_S for since in (self._log_away_s, self._unwritten_s)
+        )
         return not (
             is_log_away or self._unlisted or any(now_s - at > DEAF_S for at in self._heard_s.values())
         )
@@ -98,8 +105,27 @@ class Observer:
         """A complete list of the kind is in the log."""
         self._unlisted.discard(kind)
 
+    def beat_ended(self, fault: LogError | None) -> None:
+        """A heartbeat is in the log, or why not: the first to notice a log that can be read alone."""
+        if fault is not None:
+            self._unwritten_s = self._clock() if self._unwritten_s is None else self._unwritten_s
+            self.log_failed(fault)
+        elif self._unwritten_s is not None:
+            say(logging.INFO, "log_written_again", after_s=self._clock() - self._unwritten_s)
+            self._unwritten_s = None
+
+    def log_failed(self, fault: LogError) -> None:
+        """Something could not be written to the log or read from it; who tried will try again."""
+        if isinstance(fault, LogReplaced):
+            self._repeats.say(logging.WARNING, "log_replaced", str(fault), 1,
+                cause=fault, next="every kind is listed again")  # fmt: skip
+        else:
+            self._repeats.say(logging.WARNING, "log_failed", str(fault), 1,
+                cause=fault, next="tried again every few seconds")  # fmt: skip
+
     def log_asked(self, info: LogInfo | None) -> None:
         """How the log is, or None: it did not answer."""
+        self._repeats.tell_left_out()
         if info is None:
             self._log_away_s = self._clock() if self._log_away_s is None else self._log_away_s
             return
@@ -128,12 +154,14 @@ class Observer:
     def entry_unreadable(self, entry_id: str, why: str) -> None:
         """A log entry was passed over."""
         self._metrics.quarantined.inc()
-        say(logging.ERROR, "entry_unreadable", id=entry_id, cause=why, next="the entry is passed over")
+        self._repeats.say(logging.ERROR, "entry_unreadable", why, SAID,
+            id=entry_id, cause=why, next="the entry is passed over")  # fmt: skip
 
     def claim_unreadable(self, name: str, why: str) -> None:
         """A live claim was left out of a pass."""
         self._metrics.quarantined.inc()
-        say(logging.ERROR, "claim_unreadable", object=name, cause=why, next="correct or delete the claim")
+        self._repeats.say(logging.ERROR, "claim_unreadable", f"{name}: {why}", 1,
+            object=name, cause=why, next="correct or delete the claim")  # fmt: skip
 
     def event_seen(self, kind: str, change: str, *, is_appended: bool) -> None:
         """A watched change."""
@@ -144,12 +172,20 @@ class Observer:
         meta = raw.get("metadata")
         name = f"{meta.get('namespace', '')}/{meta.get('name')}" if isinstance(meta, dict) else "?"
         self._metrics.quarantined.inc()
-        say(logging.ERROR, "object_malformed", object=f"{kind} {name}", cause=why, next="correct the object")
+        self._repeats.say(logging.ERROR, "object_malformed", f"{kind}: {why}", SAID,
+            object=f"{kind} {name}", cause=why, next="correct the object")  # fmt: skip
 
     def watch_restarted(self, kind: str, cause: Cause, why: str, wait_s: float) -> None:
         """A watch loop waits and begins again."""
         self._metrics.restarts.labels(kind, cause).inc()
-        say(logging.WARNING, "watch_restarted", kind=kind, cause=why, again_in_s=wait_s)
+        match cause:
+            case Cause.REPLACED:
+                self.log_failed(LogReplaced())
+            case Cause.LOG:  # the same for every kind
+                self.log_failed(LogUnavailable(why))
+            case _:
+                self._repeats.say(logging.WARNING, "watch_restarted", f"{kind}: {cause}", SAID,
+                    kind=kind, cause=why, again_in_s=wait_s)  # fmt: skip
 
     def lease_unreachable(self, why: str) -> None:
         """The Lease can be neither taken nor renewed."""

@@ -120,8 +120,8 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
                 finally:
                     observer.kind_given_up(kind)
 
-            loops += [Replica(store.presence, instance, BY_KIND, watch).run()]
-            loops += [beat(store.log, instance, now_ms)]
+            loops += [Replica(store.presence, instance, BY_KIND, watch, observer.log_failed).run()]
+            loops += [beat(store.log, instance, now_ms, observer.beat_ended)]
         if Role.BIND in roles:
             leader = Leader(
                 client,

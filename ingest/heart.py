@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 from eventlog.entries import EntryType
 from eventlog.errors import LogError
@@ -15,10 +14,23 @@ BEAT_S = 10.0
 """Six beats fit into the default `stale_after`."""
 
 
-async def beat(log: EventAppender, name: str, now_ms: Callable[[], int]) -> None:
-    """Append a heartbeat for ever; a log that cannot be reached is tried again at the next beat."""
+async def beat(
+    log: EventAppender,
+    name: str,
+    now_ms: Callable[[], int],
+    told: Callable[[LogError | None], None] = lambda _: None,
+) -> None:
+    """Append a heartbeat for ever; a log that cannot be reached is tried again at the next beat.
+
+    `told` hears how each went: while nothing happens in the cluster, nobody else notices that nothing can be
+    written.
+    """
     while True:
-        with suppress(LogError):  # the kinds' loops report it; a missing beat is what tells the binder
+        fault: LogError | None = None
+        try:
             mark = marker_entry("", EntryType.HEARTBEAT, Origin(name, now_ms()))
             await log.append_once([mark], await log.identity())
+        except LogError as error:
+            fault = error
+        told(fault)
         await asyncio.sleep(BEAT_S)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,22 +25,25 @@ Loop = Callable[[str], Coroutine[Any, Any, None]]
 
 @dataclass(slots=True)
 class Replica:
-    """`watch` makes the loop of each kind in `kinds` that falls to us."""
+    """`watch` makes the loop of each kind in `kinds` that falls to us; `failed` hears of looks in vain."""
 
     presence: Presence
     name: str
     kinds: Collection[str]
     watch: Loop
+    failed: Callable[[LogError], None] = lambda _: None
     running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Take part until cancelled. Raises what a loop raises: loops end by faults of ours only."""
         try:
             while True:
-                with suppress(LogError):  # what we watched goes on; the loops report it
+                try:
                     await self.presence.show(self.name)
                     others = await self.presence.present(int(GONE_S * 1000))
                     await self._share(kinds_of(self.name, others, self.kinds))
+                except LogError as error:  # what we watched goes on
+                    self.failed(error)
                 self._raise_faults()
                 await asyncio.sleep(LOOK_S)
         finally:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlog.adapters.memory import MemoryLog
 from eventlog.adapters.memory_presence import MemoryPresence
+from eventlog.entries import Entry
+from eventlog.errors import LogError, LogUnavailable
+from ingest.heart import BEAT_S, beat
 from ingest.replica import Replica
 from ingest.sharing import WATCHERS_PER_KIND, kinds_of, watchers_of
 from model.kinds import BY_KIND
@@ -53,5 +58,60 @@ def test_dead_replica_is_taken_over_within_ten_seconds_and_a_new_one_gets_its_sh
         for task in (*tasks.values(), again):
             task.cancel()
         await asyncio.gather(*tasks.values(), again, return_exceptions=True)
+
+    run_virtual(main)
+
+
+def test_look_that_fails_is_told_and_what_was_watched_goes_on() -> None:
+    """A log that refuses to be written is no reason to stop watching, and none to keep silent."""
+
+    async def main(clock: Clock) -> None:
+        class Refusing(MemoryPresence):
+            is_full = False
+
+            async def show(self, name: str) -> None:
+                if self.is_full:
+                    raise LogUnavailable("full")
+                await MemoryPresence.show(self, name)
+
+        async def forever(_: str) -> None:
+            await asyncio.Event().wait()
+
+        told: list[LogError] = []
+        presence = Refusing(clock)
+        replica = Replica(presence, "w1", KINDS, forever, told.append)
+        task = asyncio.create_task(replica.run())
+        await asyncio.sleep(5)
+        assert told == []
+        presence.is_full = True
+        await asyncio.sleep(20)
+        assert len(told) >= 9
+        assert set(replica.running) == set(KINDS)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run_virtual(main)
+
+
+def test_each_heartbeat_is_told_with_what_became_of_it() -> None:
+    async def main(clock: Clock) -> None:
+        class Refusing(MemoryLog):
+            is_full = False
+
+            async def append_once(self, entries: Sequence[Entry], identity: str) -> list[bool]:
+                if self.is_full:
+                    raise LogUnavailable("full")
+                return await MemoryLog.append_once(self, entries, identity)
+
+        log, told = Refusing(clock), list[str]()
+        task = asyncio.create_task(beat(log, "w1", clock, lambda fault: told.append(str(fault))))
+        await asyncio.sleep(BEAT_S / 2)
+        log.is_full = True
+        await asyncio.sleep(BEAT_S)
+        log.is_full = False
+        await asyncio.sleep(BEAT_S)
+        assert told == ["None", "full", "None"]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     run_virtual(main)
