@@ -7,6 +7,8 @@ creates a pod writes those (R28).
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from admission.ledger import Ledger
 from admission.review import Refusal
 from model.names import LABEL_KUBEVIRT, LABEL_LAUNCHER
@@ -15,9 +17,9 @@ from model.reasons import Reason
 from model.requests import effective_request
 
 
-def is_made_by_kubevirt(pod: Pod, user: str, kubevirt_user: str) -> bool:
+def is_made_by_kubevirt(pod: Pod, user: str, kubevirt_users: Collection[str]) -> bool:
     """Whether it is a launcher, proven by who creates it."""
-    return user == kubevirt_user and pod.metadata.labels.get(LABEL_KUBEVIRT) == LABEL_LAUNCHER
+    return user in kubevirt_users and pod.metadata.labels.get(LABEL_KUBEVIRT) == LABEL_LAUNCHER
 
 
 def refuse_raw_pod(pod: Pod, namespace: str, ledger: Ledger) -> Refusal | None:

@@ -45,10 +45,10 @@ class Rules:
 
     orders: Orders = Orders.REFUSE
     stale_after_s: int = 60
-    kubevirt_user: str = KUBEVIRT_USER
-    """Who creates launchers."""
-    binder_user: str = ""
-    """Who creates template claims; empty: whoever names a VMI as controller is believed."""
+    kubevirt_users: tuple[str, ...] = (KUBEVIRT_USER,)
+    """Who create launchers."""
+    binder_users: tuple[str, ...] = ()
+    """Who create template claims; none: whoever names a VMI as controller is believed."""
 
 
 class Reviewer:
@@ -101,7 +101,7 @@ class Reviewer:
         return ALLOWED
 
     async def _check_claim(self, claim: GPUClaim, user: str) -> Answer:
-        if is_of_a_vmi(claim) and self._rules.binder_user in ("", user):
+        if is_of_a_vmi(claim) and (not self._rules.binder_users or user in self._rules.binder_users):
             return ALLOWED
         refusal = refuse_order(claim, await self._source.ledger(), self._rules.orders)
         if refusal is not None and refusal.reason == Reason.CLASS_NOT_FOUND:
@@ -119,7 +119,7 @@ class Reviewer:
         return Answer(warnings=(f"GPUClass {name} is new; this claim is checked when it is placed",))
 
     async def _check_pod(self, review: Review, pod: Pod) -> Answer:
-        if is_made_by_kubevirt(pod, review.user, self._rules.kubevirt_user) or not _asks_for_extended(pod):
+        if is_made_by_kubevirt(pod, review.user, self._rules.kubevirt_users) or not _asks_for_extended(pod):
             return ALLOWED
         return Answer(refuse_raw_pod(pod, review.namespace, await self._source.ledger()))
 

@@ -72,16 +72,17 @@ _SERVING = (
     ),
     click.option(
         "--kubevirt-user",
-        default=KUBEVIRT_USER,
+        multiple=True,
+        default=[KUBEVIRT_USER],
         show_default=True,
         metavar="USER",
-        help="Who creates launchers; all others create raw pods.",
+        help="Who creates launchers, all others create raw pods; may be repeated.",
     ),
     click.option(
         "--binder-user",
-        default="",
+        multiple=True,
         metavar="USER",
-        help="Who creates the claims of VMs; default: whoever names a VMI as their controller.",
+        help="Who creates the claims of VMs; may be repeated. Default: whoever names a VMI as controller.",
     ),
     click.option(
         "--admission-secret",
@@ -149,8 +150,8 @@ def admission_of(options: dict[str, Any]) -> AdmissionChoice:
         port=options["admission_port"],
         rules=Rules(
             orders=Orders(options["orders"]),
-            kubevirt_user=options["kubevirt_user"],
-            binder_user=options["binder_user"],
+            kubevirt_users=options["kubevirt_user"],
+            binder_users=options["binder_user"],
         ),
         address=Address(options["admission_namespace"], options["admission_service"]),
         secret=options["admission_secret"],

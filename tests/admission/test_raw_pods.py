@@ -73,6 +73,6 @@ def test_invalid_budget_refuses_every_raw_pod_below_it_and_no_other_pod() -> Non
 def test_launcher_is_proven_by_who_makes_it() -> None:
     """R28: labels and owner references prove nothing."""
     launcher = Pod.model_validate(pod(LAUNCHER, h100("1")))
-    assert is_made_by_kubevirt(launcher, KUBEVIRT, KUBEVIRT)
-    assert not is_made_by_kubevirt(launcher, "tenant", KUBEVIRT)
-    assert not is_made_by_kubevirt(Pod.model_validate(pod({}, h100("1"))), KUBEVIRT, KUBEVIRT)
+    assert is_made_by_kubevirt(launcher, KUBEVIRT, [KUBEVIRT])
+    assert not is_made_by_kubevirt(launcher, "tenant", [KUBEVIRT])
+    assert not is_made_by_kubevirt(Pod.model_validate(pod({}, h100("1"))), KUBEVIRT, [KUBEVIRT])

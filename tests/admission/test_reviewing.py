@@ -164,7 +164,7 @@ def test_template_claim_of_the_binder_always_passes_and_a_forged_one_is_an_order
         assert (await desk.reviewer.check(creating("GPUClaim", owned, user="tenant"))).refusal
         assert (await desk.reviewer.check(creating("GPUClaim", claim(9), user="binder"))).refusal
 
-    at_desk(story, Rules(binder_user="binder"))
+    at_desk(story, Rules(binder_users=("binder",)))
 
 
 def test_without_a_named_binder_a_vmi_as_controller_is_believed() -> None:
