@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 
 import orjson
 
-from projections.folds.ledger import BudgetEntry, ClassEntry
+from projections.folds.ledger import BUDGET, CLASS, NAMESPACE, BudgetEntry, ClassEntry
 
 POSITION = "@position"
 """The field with the place in the log that the ledger stands at."""
-_CLASS, _BUDGET, _NAMESPACE = "class/", "budget/", "namespace/"
 Entry = TypeVar("Entry", ClassEntry, BudgetEntry)
 
 
@@ -40,9 +39,9 @@ class Ledger:
     def over(self, namespace: str) -> tuple[tuple[str, BudgetEntry], ...]:
         """The budgets over a namespace up to the root, by name. Raises LedgerUnreadable."""
         body = self.namespaces.get(namespace)
-        names = _json(f"{_NAMESPACE}{namespace}", body) if body is not None else []
+        names = _json(f"{NAMESPACE}{namespace}", body) if body is not None else []
         if not isinstance(names, list):
-            raise LedgerUnreadable(f"{_NAMESPACE}{namespace} is no list of budgets")
+            raise LedgerUnreadable(f"{NAMESPACE}{namespace} is no list of budgets")
         return tuple((name, self.budgets[name]) for name in names if name in self.budgets)
 
 
@@ -53,12 +52,12 @@ def read_ledger(table: Mapping[str, bytes]) -> Ledger:
     """
     classes, budgets, namespaces = {}, {}, {}
     for name, body in table.items():
-        if name.startswith(_CLASS):
-            classes[name.removeprefix(_CLASS)] = _entry(ClassEntry, name, body)
-        elif name.startswith(_BUDGET):
-            budgets[name.removeprefix(_BUDGET)] = _entry(BudgetEntry, name, body)
-        elif name.startswith(_NAMESPACE):
-            namespaces[name.removeprefix(_NAMESPACE)] = body
+        if name.startswith(CLASS):
+            classes[name.removeprefix(CLASS)] = _entry(ClassEntry, name, body)
+        elif name.startswith(BUDGET):
+            budgets[name.removeprefix(BUDGET)] = _entry(BudgetEntry, name, body)
+        elif name.startswith(NAMESPACE):
+            namespaces[name.removeprefix(NAMESPACE)] = body
     return Ledger(classes, budgets, namespaces)
 
 

@@ -49,13 +49,19 @@ TABLE = [
         "more than one node holds",
         order(units=5),
         ledger(classes=one_class(free=16)),
-        "TooLarge: no node of class h100 holds more than 4, 5 wanted: a claim is held by one node",
+        (
+            "TooLarge: no node that class h100 accepts now offers more than 4, 5 wanted: "
+            "a claim is held by one node"
+        ),
     ),
     (
         "class without a node",
         order(units=2),
         ledger(classes={"h100": ClassEntry(H100)}),
-        f"TooLarge: no node of class h100 offers any {H100}, 2 wanted: a claim is held by one node",
+        (
+            f"TooLarge: no node that class h100 accepts now offers any {H100}, 2 wanted: "
+            "a claim is held by one node"
+        ),
     ),
     (
         "fewer free than wanted",

@@ -54,7 +54,10 @@ async def know(life: Life, entry: ClassEntry = ONE_FREE) -> None:
 
 
 def test_orders_that_race_for_the_last_unit_at_two_replicas_end_with_one_placed_and_one_waiting() -> None:
-    """R1: both are admitted, since neither replica knows of the other's; the binder places one."""
+    """R1: both are admitted, since neither replica knows of the other's; the binder places one.
+
+    From then on its own ledger tells them.
+    """
 
     async def story(life: Life) -> None:
         await life.add_node("gpu-1", 1)
@@ -64,6 +67,8 @@ def test_orders_that_race_for_the_last_unit_at_two_replicas_end_with_one_placed_
             async with life.process():
                 await life.until(lambda: bool(life.node_of("a") or life.node_of("b")))
                 await asyncio.sleep(5)
+                with pytest.raises(Forbidden, match="class h100 has 0 of 1 free now, 1 wanted"):
+                    await life.server.create(GPU_CLAIMS, order("late"))
         (held,) = [name for name in ("a", "b") if life.node_of(name)]
         (waits,) = {"a", "b"} - {held}
         (condition,) = life.claims()[waits]["status"]["conditions"]
@@ -76,9 +81,7 @@ def test_order_that_does_not_fit_is_refused_before_it_is_made() -> None:
     async def story(life: Life) -> None:
         await know(life)
         with replicas(life):
-            with pytest.raises(
-                Forbidden, match="no node of class h100 holds more than 1, 2 wanted"
-            ) as refused:
+            with pytest.raises(Forbidden, match="accepts now offers more than 1, 2 wanted") as refused:
                 await life.server.create(GPU_CLAIMS, order("a", 2))
             assert refused.value.reason == "TooLarge"
             assert life.claims() == {}

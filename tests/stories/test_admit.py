@@ -14,13 +14,15 @@ from click.testing import CliRunner
 
 from gpubinder.cli import main
 from kube.errors import ApiError, Forbidden, ServerFault
-from kube.port import Json, ObjectKey
+from kube.port import DeleteOptions, Json, ObjectKey, Selection, list_all
 from model.names import GATE
 from model.resources import GPU_CLAIMS, GPU_CLASSES, PODS
 from projections.folds.ledger import BudgetEntry, ClassEntry
 from tests.admission.pods_to_gate import CPU, FOREIGN, LAUNCHER, TABLE, gpus, pod
 from tests.cluster.control_plane import ControlPlane
-from tests.stories.admit_process import Balancer, called_at, count, gpubinder_admit
+from tests.cluster.processes import free_ports
+from tests.stories.admit_process import NAMESPACE, Balancer, called_at, count, gpubinder_admit
+from tests.stories.binder_process import gpubinder_up
 from tests.stories.conftest import MUTATING_BINDINGS, MUTATING_POLICIES, Stage
 from tests.stories.test_gate_policy import gates_of, sell
 
@@ -40,6 +42,8 @@ async def ungated(stage: Stage) -> Stage:
         return await gates_of(stage, launcher(stage), f"policy-{number}") == []
 
     await stage.until("the policy is out of force", is_out_of_force)
+    for one in (await list_all(stage.client, PODS, Selection(stage.namespace))).items:
+        await stage.client.delete(stage.key(PODS, one["metadata"]["name"]), DeleteOptions(grace_s=0))
     return stage
 
 
@@ -77,6 +81,11 @@ async def make(stage: Stage, name: str, body: Json) -> Json:
     return await stage.client.create(
         PODS, {**body, "metadata": {**body["metadata"], "name": name, "namespace": stage.namespace}}
     )
+
+
+def too_large(class_name: str, offered: int, wanted: int) -> str:
+    text = f"no node that class {class_name} accepts now offers more than {offered}, {wanted} wanted"
+    return f"{text}: a claim is held by one node"
 
 
 async def refused(write: Awaitable[Json]) -> tuple[str, str]:
@@ -123,9 +132,8 @@ async def test_each_check_refuses_with_its_sentence(ungated: Stage) -> None:
             )  # fmt: skip
             assert (await refused(order(stage, "a", 1, "leaving")))[0] == "ClassNotFound"
             assert await refused(order(stage, "a", 5)) == (
-                "TooLarge",
-                f"no node of class {name} holds more than 4, 5 wanted: a claim is held by one node",
-            )
+                "TooLarge", too_large(name, 4, 5),
+            )  # fmt: skip
             assert await refused(order(stage, "a", 2)) == (
                 "BudgetExceeded", f"GPUBudget team allows 6 of class {name}: 5 claimed, 2 more wanted",
             )  # fmt: skip
@@ -228,6 +236,31 @@ async def test_of_two_replicas_one_is_killed_and_no_launcher_slips_through(ungat
                 assert made["spec"]["schedulingGates"] == [{"name": GATE}]
             assert failed <= 5, "only what was under way at the dead replica fails"
             assert two.metric("Pod", "gated") >= 80
+
+
+@pytest.mark.usefixtures("kubelets")
+async def test_binder_tells_admission_what_is_left(ungated: Stage) -> None:
+    """The whole way round in one process: binder, ledger, webhook; R1."""
+    stage, (port,) = ungated, free_ports(1)
+    await stage.add_node("only", 1)
+    options = ("--admission-port", str(port), "--admission-namespace", NAMESPACE, "--cert-name", "127.0.0.1")
+    with gpubinder_up(stage.kubeconfig, stage.redis, stage.folder / "up.log", options=options):
+        async with called_at(stage.client, f"https://127.0.0.1:{port}"):
+            await in_force(stage)
+            await order(stage, "first", 1)
+
+            async def is_held() -> bool:
+                return [one.get("status", {}).get("phase") for one in await stage.claims()] == ["Bound"]
+
+            await stage.until("the order is held", is_held)
+            await asyncio.sleep(2.0)  # the ledger is a second old at most, and so is what is read of it
+            assert await refused(order(stage, "second", 1)) == (
+                "NoRoom",
+                f"class {stage.class_name} has 0 of 1 free now, 1 wanted",
+            )
+            assert await refused(order(stage, "large", 2)) == (
+                "TooLarge", too_large(stage.class_name, 1, 2),
+            )  # fmt: skip
 
 
 async def test_gate_of_this_server_is_the_policy(stage: Stage) -> None:
