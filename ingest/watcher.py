@@ -32,6 +32,10 @@ PAGE = 500
 """Objects per page: bounds the memory of a list."""
 STREAM_S = 80
 """A stream is to end before its silence counts as a hang (90 s): an idle kind sends not even bookmarks."""
+PACE_S = 1.0
+"""A kind's stream is opened once a second at most, by a server that ends each at once."""
+STEADY_S = 5.0
+"""A stream that has lasted for so long shows that what made the last ones fail is over."""
 GUARD_S = 5.0
 """How often a watcher looks whether the log is still the one it listed for."""
 LOG_LIMIT_S = 3.0
@@ -147,6 +151,8 @@ class KindWatcher:
             page = await self.client.list_page(self.kind.resource, limit=PAGE, continue_token=token)
             self.observer.heard(self.kind.resource.kind)
             await self._append_listed(page.items)
+            if token and page.continue_token == token:
+                raise ApiError(str(self.kind.resource.full_name), "the list has one page again and again")
             token = page.continue_token
             if not token:
                 await self._end_list(page.resource_version)
@@ -187,6 +193,8 @@ class KindWatcher:
 
     async def _follow(self, version: str) -> str:
         """Append changes until the stream ends; returns the version to go on from, empty within a list."""
+        clock = asyncio.get_running_loop().time
+        opened_s = clock()
         stream = self.client.watch(self.kind.resource, resource_version=version, timeout_s=STREAM_S)
         listed: list[Json] = []
         async with aclosing(stream) as events:
@@ -204,9 +212,16 @@ class KindWatcher:
                         listed.clear()
                     continue
                 version = _version_of(event.object) or version
-                self.backoff.reset()
+                self._calm_down(clock() - opened_s)
         self.observer.heard(self.kind.resource.kind)
+        self._calm_down(lasted_s := clock() - opened_s)
+        await asyncio.sleep(max(0.0, PACE_S - lasted_s))
         return version
+
+    def _calm_down(self, lasted_s: float) -> None:
+        """One event is not enough: a stream that breaks after each would be opened, or listed, at once."""
+        if lasted_s >= STEADY_S:
+            self.backoff.reset()
 
     async def _append_change(self, event: WatchEvent) -> None:
         if event.type is not WatchType.BOOKMARK:

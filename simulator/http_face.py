@@ -190,9 +190,9 @@ class HttpFace:
         self._server.check_watch(resource, selection, version)
         events = self._server.watch(resource, selection, resource_version=version, timeout_s=timeout_s)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        await response.prepare(request)
         async with aclosing(events) as stream:
             try:
+                await response.prepare(request)
                 async for event in stream:
                     if bookmarks or event.type != "BOOKMARK":
                         await _send(response, {"type": event.type, "object": event.object})

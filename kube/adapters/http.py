@@ -14,7 +14,7 @@ from typing import Any, Self
 import orjson
 
 from kube.adapters import credentials
-from kube.adapters.stream import LineCutter, decode_event
+from kube.adapters.stream import MAX_LINE, LineCutter, decode_event
 from kube.adapters.transport import Request, Transport
 from kube.errors import ApiError, BadRequest, NotFound, Unreachable
 from kube.port import (
@@ -35,6 +35,7 @@ from model.resources import Resource
 # The API server sends a bookmark each minute while a kind's version moves. A longer silence is an idle kind
 # or a dead connection; opening the watch again tells which, and costs one request.
 SILENCE_S = 90.0
+_ASK = "is this a Kubernetes API server?"
 
 
 class HttpClient:
@@ -74,12 +75,15 @@ class HttpClient:
             query["continue"] = continue_token
         target = _collection(resource, selection)
         answer = await self._object(Request("GET", resource.path(selection.namespace), target, query))
-        items = answer.get("items") or []
+        items, metadata = answer.get("items") or [], answer.get("metadata") or {}
+        is_list = isinstance(items, list) and all(isinstance(item, dict) for item in items)
+        if not is_list or not isinstance(metadata, dict):
+            raise ApiError(target, f"the answer is no list; {_ASK}")
         for item in items:  # lists of built-in kinds leave both out
             item.setdefault("apiVersion", resource.api_version)
             item.setdefault("kind", resource.kind)
-        metadata = answer.get("metadata") or {}
-        return Page(items, metadata.get("resourceVersion", ""), metadata.get("continue", ""))
+        version, token = (str(metadata.get(field) or "") for field in ("resourceVersion", "continue"))
+        return Page(items, version, token)
 
     async def watch(
         self, resource: Resource, selection: Selection = ALL, *, resource_version: str, timeout_s: int = 300
@@ -104,6 +108,8 @@ class HttpClient:
             async for chunk in chunks:
                 for line in cutter.feed(chunk):
                     yield decode_event(line, target)
+                if cutter.is_too_long:
+                    raise ApiError(target, f"the watch sends an event of more than {MAX_LINE} bytes; {_ASK}")
         if not cutter.is_empty:
             raise Unreachable(target, "the stream ended within an event")
 
@@ -172,7 +178,7 @@ class HttpClient:
     async def _object(self, request: Request) -> Json:
         answer = await self._transport.send(request)
         if not isinstance(answer, dict):
-            raise ApiError(request.target, "the answer is no JSON object; is this a Kubernetes API server?")
+            raise ApiError(request.target, f"the answer is no JSON object; {_ASK}")
         return answer
 
 

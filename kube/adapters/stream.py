@@ -12,22 +12,32 @@ import orjson
 from kube.errors import ApiError, refusal
 from kube.port import WatchEvent, WatchType
 
+MAX_LINE = 32 * 1024 * 1024
+"""Bytes of an event: etcd takes objects of 1.5 MB, 8 MB at most where someone has raised it."""
+
 
 class LineCutter:
     """Collects chunks and gives back the lines that are complete."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+        self._held = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that end in this chunk, without their line ends; empty lines are left out."""
         head, *rest = chunk.split(b"\n")
         self._parts.append(head)
         if not rest:
+            self._held += len(head)
             return []
         lines = [b"".join(self._parts), *rest[:-1]]
-        self._parts = [rest[-1]]
+        self._parts, self._held = [rest[-1]], len(rest[-1])
         return [line for line in lines if line.strip()]
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the line that waits for its end is longer than any event."""
+        return self._held > MAX_LINE
 
     @property
     def is_empty(self) -> bool:

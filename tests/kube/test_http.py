@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from kube import errors
-from kube.adapters import transport
+from kube.adapters import stream, transport
 from kube.adapters.http import connect
 from kube.port import ObjectKey
 from model.resources import NODES, PODS
@@ -28,6 +28,13 @@ def status(code: int, reason: str = "", **headers: str) -> Handler:
     async def handler(_: web.Request) -> web.Response:
         body = {"kind": "Status", "code": code, "reason": reason, "message": "because"}
         return web.json_response(body, status=code, headers=headers)
+
+    return handler
+
+
+def answering(body: object) -> Handler:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response(body)
 
     return handler
 
@@ -193,6 +200,31 @@ async def test_watch_gives_events_of_any_size(tmp_path: Path) -> None:
     handler = streaming(orjson.dumps(big) + b"\n" + orjson.dumps(small) + b"\n")
     async with watching(handler, tmp_path) as names:
         assert names == ["big", "small"]
+
+
+async def test_watch_without_a_line_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MAX_LINE", 1_000)
+    with pytest.raises(errors.ApiError, match=r"more than .* bytes; is this a Kubernetes API server"):
+        async with watching(streaming(*[b"x" * 400] * 4, then_hang=True), tmp_path):
+            pass
+
+
+@pytest.mark.parametrize(
+    "body", [{"items": 5}, {"items": [None]}, {"items": ["x"]}, {"items": [], "metadata": 5}]
+)
+async def test_answer_that_is_no_list_is_an_error_of_the_api(tmp_path: Path, body: object) -> None:
+    async with serving(answering(body)) as server, client_of(server, tmp_path) as client:
+        with pytest.raises(errors.ApiError, match="no list"):
+            await client.list_page(PODS)
+
+
+async def test_list_without_items_and_metadata_is_empty(tmp_path: Path) -> None:
+    async with (
+        serving(answering({"items": None, "metadata": None})) as server,
+        client_of(server, tmp_path) as client,
+    ):
+        page = await client.list_page(PODS)
+    assert (page.items, page.resource_version, page.continue_token) == ([], "", "")
 
 
 async def test_silent_watch_ends_as_unreachable(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.adapters.stream import LineCutter, decode_event
+from kube.adapters.stream import MAX_LINE, LineCutter, decode_event
 from kube.errors import ApiError, Forbidden, Gone, ServerFault
 from kube.port import WatchType
 
@@ -43,6 +43,18 @@ def test_event_of_many_megabytes_is_one_line() -> None:
     body = line("ADDED", {"metadata": {"name": "big"}, "spec": "x" * 3_000_000}) + b"\n"
     lines = [each for at in range(0, len(body), 65_536) for each in cutter.feed(body[at : at + 65_536])]
     assert decode_event(lines[0], "pods").object["metadata"]["name"] == "big"
+
+
+def test_line_without_an_end_is_known_to_be_too_long_for_an_event() -> None:
+    """A server that sends one filled two gigabytes in twelve seconds."""
+    cutter, chunk = LineCutter(), b"x" * 1_000_000
+    for _ in range(MAX_LINE // len(chunk)):
+        cutter.feed(chunk)
+        assert not cutter.is_too_long
+    cutter.feed(chunk)
+    assert cutter.is_too_long
+    cutter.feed(b"\n{")
+    assert not cutter.is_too_long
 
 
 def test_bookmark_is_an_event() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import struct
 from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
+from yarl import URL
 
 from model import resources as r
 from simulator.apiserver.server import ApiServer
@@ -133,3 +137,15 @@ async def test_kinds_are_discovered_with_short_names_and_subresources(face: Face
     assert things["resources"][0]["shortNames"] == ["th"]
     _, (groups,) = await face.ask("GET", "/apis")
     assert "example.com" in [one["name"] for one in groups["groups"]]
+
+
+async def test_watcher_that_goes_before_its_answer_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    """Each one made a stack trace on the terminal of `gpubinder up`."""
+    async with serving(a_server()) as url:
+        for _ in range(20):
+            client = socket.create_connection(("127.0.0.1", URL(url).port or 0))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.sendall(b"GET /api/v1/pods?watch=true&resourceVersion=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.close()
+            await asyncio.sleep(0.01)
+    assert caplog.records == []
