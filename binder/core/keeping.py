@@ -58,11 +58,9 @@ class Trouble:
         return " ".join(filter(None, ("node", node, self.kind.name.lower(), self.of, self.detail)))
 
     def concerns(self, claim_set: ClaimSet) -> bool:
-        """Whether the set is one of those that the trouble is for."""
+        """Whether the set is one of those that the trouble is for; SHORT is for as many as must leave."""
         if not self.of:
             return True
-        if self.kind is Kind.SHORT:
-            return self.of in claim_set.needs
         return any(member.gpu_class.metadata.name == self.of for member in claim_set.members)
 
 

@@ -55,4 +55,5 @@ def test_launcher_that_the_scheduler_cannot_place_is_deleted_with_that_in_the_re
     memory.learn([Lesson("troubles", "pod pod-vm1 unschedulable", NOW_MS - 121_000)])
     result = decide(state(*stand(Pod.model_validate(raw))), template_claim(node="gpu-1"), memory=memory)
     (delete,) = (d for d in result.decisions if isinstance(d, DeletePod))
-    assert delete.why.endswith(f"; {SAID}")
+    pinned = "the scheduler cannot place the launcher on gpu-1, where its GPUs are held"
+    assert delete.why == f"{pinned}; {SAID}"

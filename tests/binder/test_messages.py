@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
 
+from binder.core.forming import template_claim_name
 from model.claims import GPUClaim
 from model.decisions import LoseClaim, MarkWaiting, WarnVmi
 from model.meta import Condition, Lean
@@ -311,3 +313,75 @@ def test_a_template_claim_that_is_too_small_is_said_to_be_that() -> None:
     (waiting,) = decide(state(*objects), template_claim(units=2)).waiting
     text = "has 2 units, 1 fewer than the VM asks for; restart the VM to have one made that fits"
     assert waiting.message == f"claim default/vm1-h100-vmi-vm1 {text}"
+
+
+def waits_since(name: str, reason: str) -> GPUClaim:
+    """An order that said so before, of a state that has changed since."""
+    said = {"type": "Placed", "status": "False", "reason": reason, "message": "of an hour ago"}
+    return order(name, 9, conditions=[said])
+
+
+def test_new_reasons_are_written_at_once_and_take_no_turn_of_those_that_only_count_anew() -> None:
+    """R12: twenty refreshed messages a pass, beside as many new reasons as there are."""
+    news = [order(f"a{n:02d}", 9) for n in range(25)]
+    stale = [waits_since(f"b{n:02d}", "TooLarge") for n in range(30)]
+    result = decide(state(node(), gpu_class()), *news, *stale)
+    marked = [one.claim.name for one in result.decisions if isinstance(one, MarkWaiting)]
+    assert marked == [one.metadata.name for one in (*news, *stale[:20])]
+
+
+def test_pass_that_may_not_decide_says_what_it_waits_for() -> None:
+    """R33."""
+    begun = state(node(), gpu_class())
+    begun.complete -= {"Pod", "Node"}
+    assert decide(begun).blocked == "waiting for the first complete list of Node, Pod"
+    for silent_ms, blocked in ((60_999, ""), (61_000, "StaleLog: no watcher was heard of for 61 s")):
+        silent = state(node(), gpu_class())
+        silent.heard_ms -= silent_ms
+        assert decide(silent).blocked == blocked
+    silent.heard_ms += 1000
+    assert decide(silent).blocked == ""
+
+
+def test_vm_whose_devices_nobody_sells_is_told_so() -> None:
+    """R7, R12: what it asks for is gated by a class that has gone since."""
+    (waiting,) = decide(state(node(), *started_vm("vm1"))).waiting
+    assert (waiting.reason, waiting.message) == (
+        Reason.CLASS_NOT_FOUND, "no GPUClass sells what the VM asks for"
+    )  # fmt: skip
+
+
+def test_more_classes_than_a_message_holds_are_counted() -> None:
+    """R7: five by name; exactly five leave nothing to count."""
+    for count, text in (
+        (5, "classes c0, c1, c2, c3, c4 all"),
+        (7, "classes c0, c1, c2, c3, c4 and 2 more all"),
+    ):
+        classes = [gpu_class(f"c{n}") for n in range(count)]
+        (waiting,) = decide(state(node(), *classes, *started_vm("vm1"))).waiting
+        assert waiting.reason is Reason.CLASS_AMBIGUOUS
+        assert waiting.message.startswith(text)
+
+
+@pytest.mark.parametrize("length", [240, 241, 252, 300])
+def test_name_of_a_template_claim_is_cut_and_told_apart_where_it_would_be_too_long(length: int) -> None:
+    """R7: 253 characters at most, none of them wasted; equal beginnings give different names."""
+    uid, classes = "12345678-and-more", ("h100", "h200")
+    names = [template_claim_name(vmi("v" * (length - 5), uid=uid), one) for one in classes]
+    assert len(set(names)) == 2
+    for name, one in zip(names, classes, strict=True):
+        assert name.endswith("-12345678")
+        whole = f"{'v' * (length - 5)}-{one}-12345678"
+        if len(whole) <= 253:
+            assert name == whole
+        else:
+            digest = hashlib.sha256(whole.removesuffix("-12345678").encode()).hexdigest()[:8]
+            assert name == f"{whole[: 253 - 9 - 9]}-{digest}-12345678"
+
+
+def test_cut_name_ends_in_no_dash_before_its_digest() -> None:
+    """R7: nor in a dot."""
+    name = "v" * 230 + ".-.-.-" + "w" * 30
+    made = template_claim_name(vmi(name, uid="12345678"), "h100")
+    assert made.startswith("v" * 230 + "-")
+    assert len(made) == 230 + 1 + 8 + 9
