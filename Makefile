@@ -29,7 +29,7 @@ lint: $(STAMP) ## ruff, mypy strict, import contracts
 	$(BIN)/lint-imports
 
 test: $(STAMP) ## the fast tests: unit tables, properties, contracts on simulator and embedded Redis
-	$(BIN)/pytest -m "not envtest" -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest -m "not envtest and not kubevirt" -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: sim
 SEEDS ?= 200
@@ -48,6 +48,12 @@ envtest-assets: $(STAMP) ## build the real control plane's binaries into a per-u
 envtest: $(STAMP) ## the contract suite and the stories on a real control plane (without binaries: skips, fails in CI)
 	@$(PY) -m tests.cluster assets || test "$$CI" != true
 	$(BIN)/pytest -m envtest
+
+.PHONY: kubevirt
+kubevirt: $(STAMP) ## the stories with KubeVirt's own virt-controller, built from a checkout (KUBEVIRT_SRC=folder)
+	@KUBEVIRT_SRC="$(KUBEVIRT_SRC)" $(PY) -m tests.kubevirt build
+	@$(PY) -m tests.cluster assets
+	KUBEVIRT_SRC="$(KUBEVIRT_SRC)" $(BIN)/pytest -m kubevirt tests/kubevirt
 
 .PHONY: bench
 bench: $(STAMP) ## speeds as ratios in one run, as a table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kube.port import Json
+from kube.port import Json, Selection, list_all
 from model.resources import NODES, PODS, VIRTUAL_MACHINE_INSTANCES, Resource
 from simulator.actors.acting import Stage, with_condition
 from simulator.actors.kubelet import is_played
@@ -34,10 +34,17 @@ async def _tend(stage: Stage, vmi: Json) -> None:
     pods = {pod["metadata"]["uid"]: pod for pod in stage.cache.of(PODS)}
     listed = [pods[uid] for uid in vmi["status"].get("activePods") or {} if uid in pods]
     runs = any((pod.get("status") or {}).get("phase") == "Running" for pod in listed)
-    if not runs:
+    if not runs and not await _runs_unseen(stage, vmi):
         await _reach(stage, vmi, "Succeeded" if vmi["metadata"].get("deletionTimestamp") else "Failed")
-    elif phase_of(vmi) == "Scheduled" and not vmi["metadata"].get("deletionTimestamp"):
+    elif runs and phase_of(vmi) == "Scheduled" and not vmi["metadata"].get("deletionTimestamp"):
         await _reach(stage, vmi, "Running")
+
+
+async def _runs_unseen(stage: Stage, vmi: Json) -> bool:
+    """Ask the API server before a VMI ends: its news may come before those of its launcher."""
+    mine = Selection(vmi["metadata"]["namespace"], f"kubevirt.io/created-by={vmi['metadata']['uid']}")
+    pods = (await list_all(stage.client, PODS, mine)).items
+    return any((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
 
 
 async def _reach(stage: Stage, vmi: Json, phase: str) -> None:

@@ -52,11 +52,15 @@ def pinned_version(module: str) -> str:
     return found[1]
 
 
+def user_cache() -> Path:
+    """The folder of this user for what takes long to build."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpubinder"
+
+
 def cache_folder() -> Path:
     """Where the binaries of the pinned versions belong for this user."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     versions = f"kubernetes-{pinned_version('kubernetes')}-etcd-{pinned_version('etcd')}"
-    return root / "gpubinder" / "envtest" / versions / "bin"
+    return user_cache() / "envtest" / versions / "bin"
 
 
 def find() -> Assets:
@@ -110,18 +114,14 @@ def _build_all(folder: Path) -> None:
 
 
 def _go(what: str, module: str, args: list[str]) -> None:
+    go_build(what, MODULES / module, ["-mod=readonly", *args])
+
+
+def go_build(what: str, where: Path, args: list[str]) -> None:
+    """One `go build` in a folder; raises BuildFailed."""
     _say(f"building {what} (minutes the first time, seconds with a warm Go cache) ...")
     began = time.monotonic()
-    command = [
-        "go",
-        "build",
-        "-C",
-        str(MODULES / module),
-        "-mod=readonly",
-        "-trimpath",
-        "-buildvcs=false",
-        *args,
-    ]
+    command = ["go", "build", "-C", str(where), "-trimpath", "-buildvcs=false", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         tail = "\n".join(done.stderr.strip().splitlines()[-10:])

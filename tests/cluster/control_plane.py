@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.cluster import crds
 from tests.cluster.assets import Assets
@@ -24,6 +27,7 @@ from tests.cluster.processes import NotReady, Process, ProcessDied, free_ports, 
 from tests.cluster.rest import Rest
 from tests.cluster.watchdog import Watchdog
 
+Json = dict[str, Any]
 RUNS = Path(__file__).parent / "runs"
 # A port can be taken between the moment it was found free and the server's start.
 START_ATTEMPTS = 3
@@ -114,8 +118,12 @@ class ControlPlane:
 
     def spawn(self, name: str, *flags: str) -> None:
         """Starts one of the binaries; its output goes to `<name>.log` in the folder."""
-        command = [str(self.assets.path(name)), *flags]
-        process = Process(command, self.folder / f"{name}.log", self.folder)
+        self.run(self.assets.path(name), *flags)
+
+    def run(self, executable: Path, *flags: str) -> None:
+        """Starts another server beside them, in the same care."""
+        log = self.folder / f"{executable.name}.log"
+        process = Process([str(executable), *flags], log, self.folder)
         self.processes.append(process)
         self.watchdog.add(process.pid)
 
@@ -132,15 +140,18 @@ class ControlPlane:
         shutil.rmtree(self.folder / "etcd", ignore_errors=True)
 
 
-def start(assets: Assets) -> ControlPlane:
-    """A ready control plane with every CRD; raises ProcessDied or NotReady, and keeps the logs then."""
+def start(assets: Assets, kinds: Sequence[Json] | None = None) -> ControlPlane:
+    """A ready control plane with these CRDs (default: ours, and stand-ins for those of others).
+
+    Raises ProcessDied or NotReady, and keeps the logs then.
+    """
     RUNS.mkdir(exist_ok=True)
     _forget_old_runs()
     attempt = 1
     while True:
         plane = ControlPlane(Path(tempfile.mkdtemp(prefix="run-", dir=RUNS)), assets)
         try:
-            _start_all(plane)
+            _start_all(plane, crds.default() if kinds is None else kinds)
         except ProcessDied as died:
             taken = "address already in use" in str(died)
             plane.stop(keep_logs=not taken)
@@ -161,7 +172,7 @@ def _forget_old_runs() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start_all(plane: ControlPlane) -> None:
+def _start_all(plane: ControlPlane, kinds: Sequence[Json]) -> None:
     client_port, peer_port, api_port = free_ports(3)
     plane.server, plane.etcd = f"https://127.0.0.1:{api_port}", f"http://127.0.0.1:{client_port}"
     _write_credentials(plane)
@@ -169,7 +180,7 @@ def _start_all(plane: ControlPlane) -> None:
     _spawn_apiserver(plane, client_port, api_port)
     wait_for("kube-apiserver", lambda: _is_ready(plane), plane.processes)
     # Before kube-controller-manager: its garbage collector looks for new kinds only each half minute.
-    crds.install(plane.rest())
+    crds.install(plane.rest(), kinds)
     wait_for("the CRDs", lambda: crds.are_established(plane.rest()), plane.processes)
     _spawn_controllers(plane)
     account = "/api/v1/namespaces/default/serviceaccounts/default"
@@ -177,7 +188,10 @@ def _start_all(plane: ControlPlane) -> None:
 
 
 def _is_ready(plane: ControlPlane) -> bool:
-    return plane.ca_file.exists() and plane.rest().is_ready()
+    try:
+        return plane.ca_file.exists() and plane.rest().is_ready()
+    except ssl.SSLError:  # the server is just writing its certificate
+        return False
 
 
 def _write_credentials(plane: ControlPlane) -> None:

@@ -8,6 +8,7 @@ the object and moves its generation.)
 from __future__ import annotations
 
 import urllib.error
+from collections.abc import Iterable
 from typing import Any
 
 from model.crds import all_crds
@@ -16,21 +17,33 @@ from tests.cluster.rest import Rest
 PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def foreign() -> list[dict[str, Any]]:
-    """The stand-ins."""
-    kubevirt, cozystack = ("kubevirt.io", "v1"), ("cozystack.io", "v1alpha1")
+def default() -> list[dict[str, Any]]:
+    """Ours and every stand-in."""
+    return [*kubevirt(), *cozystack(), *all_crds()]
+
+
+def kubevirt() -> list[dict[str, Any]]:
+    """The stand-ins for KubeVirt's."""
+    served = ("kubevirt.io", "v1")
     return [
-        _crd(kubevirt, "VirtualMachine", ("vm", "vms"), has_status=True),
-        _crd(kubevirt, "VirtualMachineInstance", ("vmi", "vmis"), has_status=False),
-        _crd(kubevirt, "VirtualMachineInstanceMigration", ("vmim", "vmims"), has_status=True),
-        _crd(cozystack, "Workload", (), has_status=False),
-        _crd(cozystack, "WorkloadMonitor", (), has_status=True),
+        _crd(served, "VirtualMachine", ("vm", "vms"), has_status=True),
+        _crd(served, "VirtualMachineInstance", ("vmi", "vmis"), has_status=False),
+        _crd(served, "VirtualMachineInstanceMigration", ("vmim", "vmims"), has_status=True),
     ]
 
 
-def install(rest: Rest) -> None:
-    """Creates every CRD; one that exists already stays as it is."""
-    for crd in [*foreign(), *all_crds()]:
+def cozystack() -> list[dict[str, Any]]:
+    """The stand-ins for Cozystack's."""
+    served = ("cozystack.io", "v1alpha1")
+    return [
+        _crd(served, "Workload", (), has_status=False),
+        _crd(served, "WorkloadMonitor", (), has_status=True),
+    ]
+
+
+def install(rest: Rest, crds: Iterable[dict[str, Any]]) -> None:
+    """Creates the CRDs; one that exists already stays as it is."""
+    for crd in crds:
         try:
             rest.request("POST", PATH, crd)
         except urllib.error.HTTPError as error:

@@ -48,8 +48,7 @@ class Played:
 
     async def pin(self, vm: str, node: str) -> None:
         """Affinity and gate in one merge patch, as R10 words it."""
-        pods = (await list_all(self.client, r.PODS, Selection("default"))).items
-        (pod,) = (p for p in pods if any(o["name"] == vm for o in p["metadata"].get("ownerReferences", [])))
+        pod = await self._launcher(vm)
         required = pod["spec"]["affinity"]["nodeAffinity"][_REQUIRED]
         field_of = {"key": "metadata.name", "operator": "In", "values": [node]}
         for term in required["nodeSelectorTerms"]:
@@ -61,6 +60,19 @@ class Played:
 
     async def delete_vmi(self, name: str) -> None:
         await self.client.delete(_key(r.VIRTUAL_MACHINE_INSTANCES, name))
+
+    async def delete_launcher(self, vm: str) -> None:
+        await self.client.delete(_key(r.PODS, (await self._launcher(vm))["metadata"]["name"]))
+
+    async def start(self, name: str) -> None:
+        """As virt-api does it for `virtctl start`."""
+        change = {"status": {"stateChangeRequests": [{"action": "Start"}]}}
+        await self.client.patch(_key(r.VIRTUAL_MACHINES, name), change, MERGE_STATUS)
+
+    async def _launcher(self, vm: str) -> Json:
+        pods = (await list_all(self.client, r.PODS, Selection("default"))).items
+        (pod,) = (p for p in pods if any(o["name"] == vm for o in p["metadata"].get("ownerReferences", [])))
+        return pod
 
     async def delete_vm(self, name: str) -> None:
         await self.client.delete(_key(r.VIRTUAL_MACHINES, name))
@@ -138,7 +150,8 @@ async def _watch(stand: Played, resource: Resource, begin_s: float) -> None:
 def _node(seen: Json) -> Json:
     """The recorded node, its kubelet now played by the simulator's actor, with the same knobs."""
     meta = seen["metadata"]
-    knobs = {_KNOBS[key]: value for key, value in meta["annotations"].items() if key in _KNOBS}
+    annotations = meta.get("annotations") or {}
+    knobs = {_KNOBS[key]: value for key, value in annotations.items() if key in _KNOBS}
     labels = {key: value for key, value in meta["labels"].items() if key != "fakelet"} | {KUBELET: "yes"}
     status = {key: seen["status"][key] for key in ("allocatable", "capacity", "conditions")}
     return {

@@ -50,7 +50,7 @@ RACES = (
     ),
     Race(
         "the VM's first status after a start was made with or without sight of the new VMI",
-        state="(Starting|Stopped)( failures=[0-9]+)? strategy=Always",
+        state="(Starting|Stopped)( failures=[0-9]+)? strategy=.*",
         after="Starting created.*",
     ),
     Race(
@@ -74,16 +74,22 @@ RACES = (
         state="(Pending|Failed) .*deleting",
         after="gone",
     ),
+    Race(
+        "and so a VMI may or may not see its launcher on its way out",
+        state=r"Failed pods=\[''\] .*Ready=False/PodTerminating.*",
+        after="Failed (?!pods=).*Ready=False/PodNotExists.*",
+    ),
 )
 
 _LATE = "on a real API server an actor may look late and take two steps at once"
 LATE_LOOKS = (
     Race(_LATE, state="Stopping created( ready)? strategy=.*", by="Stopping"),
-    Race(_LATE, state="Stopped created strategy=.*", before="Stopping"),
+    Race(_LATE, state="Stopped created( ready)? strategy=.*", before="Stopping"),
+    Race(_LATE, state="Stopped strategy=.*", before="new .*", after="Starting created.*"),
     Race(_LATE, state="Scheduling pods=.*'gpu-.*", after="Scheduled .*"),
     Race(_LATE, state="Running .*PodTerminating.*deleting", before="Running .* Ready=True/ .*deleting"),
 )
-"""For a real API server alone: the simulator's requests take no time, there every step is seen."""
+"""For a busy API server: the simulator's requests take no time, there every step is seen."""
 
 
 def settled(states: Sequence[str], races: Sequence[Race] = RACES) -> list[str]:

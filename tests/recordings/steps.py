@@ -21,6 +21,14 @@ def delete_vm(at_s: float, vm: str) -> Step:
     return Step(at_s, lambda played: played.delete_vm(vm))
 
 
+def delete_launcher(at_s: float, vm: str) -> Step:
+    return Step(at_s, lambda played: played.delete_launcher(vm))
+
+
+def start(at_s: float, vm: str) -> Step:
+    return Step(at_s, lambda played: played.start(vm))
+
+
 def halt(at_s: float, vm: str) -> Step:
     return Step(at_s, lambda played: played.halt(vm))
 
@@ -77,5 +85,28 @@ STEPS: dict[str, tuple[Step, ...]] = {
         pin(2.06, "vm1", "gpu-2"),
         set_allocatable(7.17, "gpu-2", 0),
         set_allocatable(11.26, "gpu-2", 2),
+    ),
+    "vmi-deleted-by-run-strategy": (
+        create(2.0, "vm1"),
+        create(2.2, "vm2"),
+        create(2.4, "vm3"),
+        start(3.0, "vm2"),
+        pin(6.0, "vm1", "gpu-1"),
+        pin(6.2, "vm2", "gpu-2"),
+        pin(6.4, "vm3", "gpu-3"),
+        delete_vmi(11.0, "vm1"),
+        delete_vmi(12.0, "vm2"),
+        delete_vmi(13.0, "vm3"),
+        pin(18.0, "vm3", "gpu-2"),
+    ),
+    "launcher-deleted-before-it-ran": (
+        create(2.0, "vm1"),
+        create(2.2, "vm2"),
+        create(2.4, "vm3"),
+        start(3.0, "vm2"),
+        delete_launcher(6.0, "vm1"),
+        delete_launcher(6.5, "vm2"),
+        delete_launcher(7.0, "vm3"),
+        pin(24.0, "vm1", "gpu-1"),
     ),
 }

@@ -13,8 +13,9 @@ import pytest
 from admission.policies import gate_policy
 from kube.adapters.http import connect
 from kube.errors import AlreadyExists, NotFound
-from kube.port import Client, DeleteOptions, ObjectKey, Selection, list_all
+from kube.port import Client, DeleteOptions, Json, ObjectKey, Selection, list_all
 from model import resources as r
+from simulator.actors.acting import condition
 from simulator.cluster import kubevirt, playing
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import control_plane
@@ -74,11 +75,17 @@ async def clear(client: Client) -> None:
 
 
 async def nodes_are_in_use(client: Client) -> None:
-    """A real API server gives a new node a not-ready taint, which goes after its first heartbeat."""
+    """A real API server gives a new node a not-ready taint, which goes around its first heartbeat."""
     deadline = time.monotonic() + LIMIT_S
-    while any([(await client.get(key))["spec"].get("taints") for key in NODES]):
+    while not all([is_in_use(await client.get(key)) for key in NODES]):
         assert time.monotonic() < deadline, "the nodes' first taints stay"
         await asyncio.sleep(0.1)
+
+
+def is_in_use(node: Json) -> bool:
+    """Ready, and without the first taint: either may come first."""
+    ready = condition((node.get("status") or {}).get("conditions"), "Ready")
+    return bool(ready) and ready["status"] == "True" and not node["spec"].get("taints")
 
 
 def told(events: list[Event]) -> dict[str, list[str]]:

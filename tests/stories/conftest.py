@@ -64,6 +64,7 @@ class Stage:
     namespace: str
     resource: str
     class_name: str
+    limit_s: float = LIMIT_S
 
     async def add_node(self, name: str, units: int) -> str:
         """A GPU node whose kubelet the actors play; returns its name."""
@@ -96,9 +97,9 @@ class Stage:
 
     async def until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
         """Wait, bounded, until it holds."""
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + self.limit_s
         while not await holds():
-            assert time.monotonic() < deadline, f"{what}: not within {LIMIT_S} s; logs in {self.folder}"
+            assert time.monotonic() < deadline, f"{what}: not within {self.limit_s} s; logs in {self.folder}"
             await asyncio.sleep(0.02)
 
 
