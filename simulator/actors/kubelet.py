@@ -1,7 +1,8 @@
 """The kubelets of all simulated nodes: heartbeats, admission, running and ending pods, the device plugin.
 
 A node takes part when it carries the label `KUBELET`. Two annotations of it are knobs: `REFUSE` refuses each
-new pod that asks for an extended resource with that reason, `DEAD` stops the kubelet.
+new pod that asks for an extended resource with that reason, `DEAD` stops the kubelet. One of a pod: with
+`LINGER` it takes the whole of its grace to end.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from fractions import Fraction
 
 from kube.errors import ApiError, NotFound
 from kube.port import MERGE_STATUS, DeleteOptions, Json, ObjectKey
+from model.instants import parse_rfc3339
 from model.resource_names import is_extended
 from model.resources import LEASES, NODES, PODS, Resource
 from simulator.actors.acting import Stage, condition, with_condition
@@ -19,6 +21,7 @@ from simulator.actors.quantities import allocatable, requests
 KUBELET = "kubelet.simulator/plays"
 REFUSE = "kubelet.simulator/refuse"
 DEAD = "kubelet.simulator/dead"
+LINGER = "kubelet.simulator/lingers"
 HEARTBEAT_S = 8.0
 """Enough for a node monitor with a grace of 12 s; real kubelets beat every 10 s against 40 s."""
 _VIRTUAL = "devices.kubevirt.io/"
@@ -95,26 +98,38 @@ async def _tend_pods(stage: Stage, node: Json, pods: list[Json]) -> float | None
     """In the order of their creation: the first ones have the room."""
     free = allocatable(node)
 
-    async def tend(pod: Json) -> None:
+    async def tend(pod: Json) -> float | None:
         if pod["metadata"].get("deletionTimestamp"):
-            await stage.delete(PODS, pod, DeleteOptions(grace_s=0))
-            return
+            return await _end(stage, pod, free)
         phase = (pod.get("status") or {}).get("phase")
         if phase in _ENDED:
-            return
+            return None
         wanted = requests(pod)
         reason = "" if phase == "Running" else _why_refused(node, free, wanted)
         if reason:
             await _refuse(stage, pod, reason)
-            return
+            return None
         for name, amount in wanted.items():
             free[name] = free.get(name, Fraction(0)) - amount
         if phase != "Running":
             await _run(stage, pod)
         elif _is_called_unready(pod):
             await _report_ready(stage, pod)
+        return None
 
     return await stage.attend(PODS, pods, tend)
+
+
+async def _end(stage: Stage, pod: Json, free: dict[str, Fraction]) -> float | None:
+    """At once, or when its grace is over; until then it has what it has."""
+    at_ms = parse_rfc3339(pod["metadata"]["deletionTimestamp"]) or 0
+    left_s = (at_ms - stage.clock()) / 1000
+    if knob(pod, LINGER) and left_s > 0 and (pod.get("status") or {}).get("phase") == "Running":
+        for name, amount in requests(pod).items():
+            free[name] = free.get(name, Fraction(0)) - amount
+        return left_s
+    await stage.delete(PODS, pod, DeleteOptions(grace_s=0))
+    return None
 
 
 def _why_refused(node: Json, free: dict[str, Fraction], wanted: dict[str, Fraction]) -> str:

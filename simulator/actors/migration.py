@@ -52,7 +52,7 @@ async def _begin(stage: Stage, migration: Json, vmi: Json) -> None:
     pod["metadata"]["labels"][JOB_LABEL] = migration["metadata"]["uid"]
     pod["metadata"]["annotations"][JOB_NAME] = migration["metadata"]["name"]
     await stage.create(PODS, pod)
-    await stage.patch(MIGRATIONS, migration, {"status": {"phase": "Scheduling"}})
+    await stage.patch(MIGRATIONS, migration, {"status": {"phase": "Scheduling"}}, MERGE_STATUS)
     return None
 
 
@@ -66,13 +66,13 @@ async def _hand_over(stage: Stage, migration: Json, vmi: Json, target: Json) -> 
     for pod in pods_of(stage, vmi):
         if pod["metadata"]["uid"] != target["metadata"]["uid"] and _phase(pod) not in FINAL:
             await stage.patch(PODS, pod, {"status": {"phase": "Succeeded"}}, MERGE_STATUS)
-    await stage.patch(MIGRATIONS, migration, {"status": {"phase": "Succeeded"}})
+    await stage.patch(MIGRATIONS, migration, {"status": {"phase": "Succeeded"}}, MERGE_STATUS)
 
 
 async def _end(stage: Stage, migration: Json, target: Json | None, phase: str) -> None:
     if target is not None and not target["metadata"].get("deletionTimestamp"):
         await stage.delete(PODS, target)
-    await stage.patch(MIGRATIONS, migration, {"status": {"phase": phase}})
+    await stage.patch(MIGRATIONS, migration, {"status": {"phase": phase}}, MERGE_STATUS)
 
 
 def _job_of(pod: Json) -> str:

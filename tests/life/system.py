@@ -151,6 +151,7 @@ class Life:
                 and not pod["spec"].get("schedulingGates")
                 and vm in self.claims()
                 and pod["spec"].get("nodeName")
+                and pod["status"].get("phase") not in ("Succeeded", "Failed")
             ):
                 assert pod["spec"]["nodeName"] == self.node_of(vm), self.describe()
 
