@@ -10,10 +10,10 @@ from tests.sim.faults import API_KINDS, CALLS, LOG, LOG_KINDS
 from tests.sim.script import Act, Fault, Script
 
 H, T = "nvidia.com/H100", "nvidia.com/A10"
-NAMESPACES = ("t1", "t2", "t3")
-VM_NAMES = tuple(f"vm{number}" for number in range(6))
-ORDER_NAMES = ("o1", "o2", "o3")
-NODE_NAMES = tuple(f"gpu-{number}" for number in range(6))
+NAMESPACES = ("t1", "t2")
+VM_NAMES = tuple(f"vm{number}" for number in range(5))
+ORDER_NAMES = ("o1", "o2")
+NODE_NAMES = tuple(f"gpu-{number}" for number in range(5))
 PROCESSES = ("p1", "p2", "p3")
 JUMPS_S = (-600, -30, -2, 2, 30, 50, 600)
 LIFE_S = (120.0, 420.0)
@@ -42,10 +42,10 @@ class Dice(random.Random):
         return {"ns": self.choice(NAMESPACES), "name": self.choice(ORDER_NAMES)}
 
     def gpus(self) -> dict[str, int]:
-        return dict(self.choice(({H: 1}, {H: 1}, {H: 2}, {H: 1, T: 1}, {T: 1}, {H: 4})))
+        return dict(self.choice(({H: 1}, {H: 1}, {H: 1}, {H: 2}, {H: 1, T: 1}, {T: 1}, {H: 4})))
 
     def names(self) -> str:
-        return self.choice(("", "", "", "o1", "o2", "o1,o2", "o3"))
+        return self.choice(("",) * 6 + ("o1", "o2", "o1,o2"))
 
     def process(self) -> str:
         return self.choice(PROCESSES)
@@ -59,8 +59,12 @@ class Dice(random.Random):
 
 def new_vm(dice: Dice) -> tuple[str, dict[str, Any]]:
     strategy = dice.choice(("Always",) * 6 + ("RerunOnFailure", "Manual", "Once"))
-    wanted = dice.choice(("",) * 9 + ("h2",))
-    vm = dice.vm() | {"gpus": dice.gpus(), "orders": dice.names(), "strategy": strategy, "class": wanted}
+    vm = dice.vm() | {"gpus": dice.gpus(), "orders": dice.names(), "strategy": strategy}
+    vm["class"] = dice.choice(("",) * 9 + ("h2",))
+    vm["zone"] = dice.choice(("",) * 9 + ("b",))
+    vm["cores"] = dice.choice((2,) * 9 + (400,))
+    vm["disk"] = dice.choice(("",) * 12 + (dice.node(), dice.node(), "missing"))
+    vm["lingers"] = dice.random() < 0.5
     return "create vm", vm
 
 
@@ -102,10 +106,16 @@ def _budget(dice: Dice) -> tuple[str, dict[str, Any]]:
 
 def _doom(dice: Dice) -> tuple[str, dict[str, Any]]:
     calls = dice.choice(("writes", "commit", "conclude", "append", "lease"))
-    nth, is_after = dice.randint(1, 6), dice.random() < 0.5
-    return "doom process", {"name": dice.process(), "calls": calls, "nth": nth, "after": is_after}
+    nth, is_after, for_s = dice.randint(1, 6), dice.random() < 0.5, dice.choice((0, 0, 20, 60))
+    doom = {"name": dice.process(), "calls": calls, "nth": nth, "after": is_after, "for_s": for_s}
+    return "doom process", doom
 
 
+def _order(dice: Dice) -> tuple[str, dict[str, Any]]:
+    return "create order", dice.order() | _sale(dice)
+
+
+DRAWS_OF_ORDERS: tuple[Draw, ...] = (_order, _order)
 DRAWS: tuple[tuple[int, Draw], ...] = (
     (14, new_vm),
     (5, _of_vm("halt vm")),
@@ -128,10 +138,10 @@ DRAWS: tuple[tuple[int, Draw], ...] = (
     (2, _of_node("untaint")),
     (4, _of_node("plugin down")),
     (3, _of_node("plugin up")),
-    (3, _of_node("refuse")),
+    (5, _of_node("refuse")),
     (2, _of_node("accept")),
     (1, lambda dice: ("relabel node", {"name": dice.node(), "zone": dice.choice(("a", "b", "c"))})),
-    (7, lambda dice: ("create order", dice.order() | _sale(dice))),
+    (7, _order),
     (3, lambda dice: ("delete order", dice.order())),
     (3, _budget),
     (1, lambda dice: ("delete budget", {"name": dice.choice(("b1", "b2"))})),
@@ -149,7 +159,7 @@ DRAWS: tuple[tuple[int, Draw], ...] = (
     (1, lambda dice: ("switch process", {"name": dice.process(), "on": dice.random() < 0.7})),
     (2, _process("stop process")),
     (3, _process("kill process")),
-    (3, _doom),
+    (6, _doom),
     (3, lambda dice: ("pause process", {"name": dice.process(), "for_s": dice.choice((3, 20, 40, 130))})),
     (1, lambda dice: ("jump clock", {"name": dice.process(), "by_s": dice.choice(JUMPS_S)})),
     (1, lambda dice: ("empty log", {})),
@@ -181,6 +191,8 @@ def _beginning(dice: Dice) -> list[Act]:
         acts += [Act(dice.uniform(0.0, BEGIN_S), "start process", {"name": name})]
     vms = range(dice.randint(2, 8))
     acts += [Act(dice.uniform(0.0, 4 * BEGIN_S), *new_vm(dice)) for _ in vms]
+    some = DRAWS_OF_ORDERS[: dice.choice((0, 1, 2))]
+    acts += [Act(dice.uniform(0.0, BEGIN_S), *draw(dice)) for draw in some]
     return acts
 
 

@@ -86,11 +86,13 @@ class Weather:
 
 @dataclass(slots=True)
 class Doom:
-    """The process dies with its nth such call from now on, before or after the call was carried out."""
+    """The process dies or sleeps at its nth such call from now on, before or after it was carried out."""
 
     calls: str
     left: int
     is_after: bool
+    for_s: float = 0.0
+    """How long it sleeps; 0: it dies."""
 
 
 @dataclass(slots=True)
@@ -102,6 +104,8 @@ class Body:
     awake: asyncio.Event = field(default_factory=asyncio.Event)
     died: asyncio.Event = field(default_factory=asyncio.Event)
     doom: Doom | None = None
+    calls: Counter[str] = field(default_factory=Counter)
+    """How many of each were begun."""
 
     def __post_init__(self) -> None:
         self.awake.set()
@@ -151,27 +155,36 @@ class Body:
 
     async def _do(self, calls: str, do: Callable[[], Awaitable[Any]]) -> Any:
         await self.proceed()
-        is_last = self._is_last(calls)
-        if is_last and self.doom is not None and not self.doom.is_after:
-            self._die()
+        self.calls[calls] += 1
+        doom = self._doom_of(calls)
+        if doom is not None and not doom.is_after:
+            self._meet(doom)
+            await self.proceed()
         result = await do()
-        if is_last:
-            self._die()
+        if doom is not None and doom.is_after:
+            self._meet(doom)
         await self.proceed()
         return result
 
-    def _is_last(self, calls: str) -> bool:
-        if self.doom is None or self.doom.calls != calls:
-            return False
-        self.doom.left -= 1
-        return self.doom.left <= 0
+    def _doom_of(self, calls: str) -> Doom | None:
+        """What is to happen at this call."""
+        doom = self.doom
+        if doom is None or doom.calls != calls:
+            return None
+        doom.left -= 1
+        if doom.left > 0:
+            return None
+        self.doom = None
+        return doom
 
-    def _die(self) -> None:
-        if not self.died.is_set():
-            self.weather.counts["killed at a call"] += 1
-        self.died.set()
-        self.awake.set()
-        raise asyncio.CancelledError
+    def _meet(self, doom: Doom) -> None:
+        self.weather.counts["asleep at a call" if doom.for_s else "killed at a call"] += 1
+        if doom.for_s:
+            self.awake.clear()
+            asyncio.get_running_loop().call_later(doom.for_s, self.awake.set)
+        else:
+            self.died.set()
+            self.awake.set()
 
     def stream_end(self, target: str, kind: str) -> ApiError:
         """How a watch ends that was struck."""

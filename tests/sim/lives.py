@@ -6,7 +6,7 @@ import asyncio
 import random
 import traceback
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from eventlog.adapters.memory import MemoryLog
@@ -23,7 +23,6 @@ from tests.sim.past import Past
 from tests.sim.processes import Ground, Process, Told
 from tests.sim.script import Act, Script
 from tests.sim.staging import Stage
-from tests.sim.view import View
 from tests.sim.witness import Judge
 
 LOOK_S = 1.0
@@ -44,6 +43,8 @@ class Report:
     faults: Counter[str] = field(default_factory=Counter)
     decided: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    """Of the first process: what a crash can be set to."""
 
     @property
     def broken(self) -> str:
@@ -63,6 +64,8 @@ class Life:
     ended: list[Process] = field(default_factory=list)
     switched_off: set[str] = field(default_factory=set)
     started: int = 0
+    revives: bool = False
+    """Whether a dead process is started again at once."""
 
     async def play(self) -> None:
         """All acts at their times, then the calm."""
@@ -82,6 +85,9 @@ class Life:
         while not self.judge.failures and self.judge.past.now_s() < until_s:
             self.judge.look()
             self._check_loops()
+            for name, process in list(self.processes.items()):
+                if self.revives and process.is_dead:
+                    self._start(name)
             await asyncio.sleep(min(LOOK_S, max(0.001, until_s - self.judge.past.now_s())))
 
     async def _do(self, act: Act) -> None:
@@ -107,7 +113,8 @@ class Life:
             case "kill process" if of is not None:
                 of.kill()
             case "doom process" if of is not None:
-                of.body.doom = Doom(str(act.to["calls"]), int(act.to["nth"]), bool(act.to["after"]))
+                doom = Doom(str(act.to["calls"]), int(act.to["nth"]), bool(act.to["after"]))
+                of.body.doom = replace(doom, for_s=float(act.to.get("for_s", 0.0)))
             case "pause process" if of is not None:
                 of.sleep()
                 asyncio.get_running_loop().call_later(float(act.to["for_s"]), of.wake)
@@ -187,7 +194,7 @@ async def _cluster(clock: Clock, seed: int) -> ApiServer:
     return server
 
 
-def run_life(script: Script) -> Report:
+def run_life(script: Script, *, revives: bool = False) -> Report:
     """Play the script from its beginning to its end, or to the first check that fails."""
     random.seed(script.seed)  # the leader's own pauses
     report = Report(script.seed, [])
@@ -197,7 +204,8 @@ def run_life(script: Script) -> Report:
         log, weather = MemoryLog(clock), Weather(script.faults)
         ground = Ground(server, log, MemoryPresence(clock), clock, weather)
         judge, stage = Judge(ground, Past()), Stage(server)
-        life = Life(script, ground, stage, judge)
+        life = Life(script, ground, stage, judge, revives=revives)
+        server.validators.append(judge.past.note_update)
         async with living(server, clock):
             try:
                 await life.play()
@@ -232,9 +240,9 @@ def _fill(report: Report, life: Life) -> None:
     report.counts.update(life.judge.counts)
     for process in (*life.processes.values(), *life.ended):
         report.counts.update(process.told.counts)
+    first = [
+        process for process in (*life.ended, *life.processes.values()) if process.body.name.endswith("-1")
+    ]
+    report.calls.update(first[0].body.calls if first else {})
     report.counts["lives"] += 1
     report.counts["seconds lived"] += round(life.judge.past.now_s())
-
-
-def view_of(life: Life) -> View:
-    return life.judge.view()

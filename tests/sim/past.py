@@ -8,6 +8,7 @@ from typing import Any
 
 from model import resources as r
 from simulator.actors.quantities import allocatable
+from simulator.apiserver.admission import Request
 from tests.sim import view as v
 from tests.sim.view import Raw, View
 
@@ -28,7 +29,12 @@ class Past:
     log_emptied_s: float = -1e9
     deletions_s: list[float] = field(default_factory=list)
     """Of VMIs, by binders."""
+    refused_s: dict[tuple[str, str, str], tuple[float, str]] = field(default_factory=dict)
+    """By namespace, VM and node: when the node has refused a launcher of it, and which."""
+    changed_s: dict[str, float] = field(default_factory=dict)
+    """When each node last looked different: what ends the memory of a refusal (R13)."""
     _budgets: Any = None
+    _looks: dict[str, Any] = field(default_factory=dict)
 
     def now_s(self) -> float:
         return asyncio.get_running_loop().time()
@@ -36,6 +42,11 @@ class Past:
     def look(self, view: View) -> None:
         now_s = self.now_s()
         sold = set(view.resource_of_class.values())
+        looks = {name: _look(node) for name, node in view.nodes.items()}
+        for name in looks.keys() | self._looks.keys():
+            if looks.get(name) != self._looks.get(name):
+                self.changed_s[name] = now_s
+        self._looks = looks
         for name, node in view.nodes.items():
             offers = allocatable(node)
             for resource, amount in offers.items():
@@ -59,12 +70,32 @@ class Past:
         """Whether whoever deletes can know of all deletions of the last minute: its clock and its memory."""
         return self.now_s() - max(self.clock_jumped_s, self.log_emptied_s) > 3 * LAG_S
 
+    def note_update(self, request: Request) -> None:
+        """A kubelet that refuses a pinned launcher (a validator that admits all)."""
+        new, old = request.new, request.old
+        if request.key.resource != r.PODS or new is None or old is None:
+            return
+        at, owner = str(new["spec"].get("nodeName") or ""), v.controller(new, "VirtualMachineInstance")
+        if v.MIGRATION_LABEL in (new["metadata"].get("labels") or {}):
+            return  # R13 is of launchers
+        is_refused = v.phase(old) == "Pending" and v.phase(new) == "Failed" and v.status(new).get("reason")
+        if is_refused and owner and at and at == v.pin_of(new):
+            vm = new["metadata"]["annotations"]["kubevirt.io/domain"]
+            self.refused_s[v.namespace(new), vm, at] = (self.now_s(), v.uid(new))
+
     def note_write(self, done: Any) -> None:
-        write = done.write
-        if write.verb != "delete" or done.old is None:
+        """What a binder has deleted."""
+        write, old = done.write, done.old
+        if write.verb != "delete" or old is None:
             return
         if write.key.resource == r.VIRTUAL_MACHINE_INSTANCES:
             self.deletions_s.append(self.now_s())
+
+
+def _look(node: Raw) -> Any:
+    ready = [one["status"] for one in v.status(node).get("conditions") or [] if one["type"] == "Ready"]
+    taints = [(one["key"], one["effect"]) for one in node["spec"].get("taints") or []]
+    return (v.uid(node), v.status(node).get("allocatable"), ready, sorted(taints))
 
 
 def is_well(node: Raw, view: View) -> bool:

@@ -14,13 +14,13 @@ from kube.errors import ApiError
 from kube.port import MERGE_STATUS, DeleteOptions, Json, ObjectKey
 from model import resources as r
 from model.resources import Resource
-from simulator.actors.kubelet import DEAD, REFUSE
+from simulator.actors.kubelet import DEAD, LINGER, REFUSE
 from simulator.apiserver.served import KUBEVIRT, MIGRATIONS
 from simulator.apiserver.server import ApiServer
 from simulator.objects import gpu_node, gpu_vm
 from tests.sim import forging
 from tests.sim.script import Act
-from tests.sim.view import CLASS, ORDERS, controller, name
+from tests.sim.view import CLASS, ORDERS, controller, is_forged, name
 
 TAINT = "maintenance"
 
@@ -61,7 +61,7 @@ class Stage:
             await self._untaint(name(node))
             await self._plugin_up(name(node))
         for pod in list(self.server.store.scan(r.PODS)):
-            if not controller(pod, "VirtualMachineInstance") or "forged" in name(pod):
+            if not controller(pod, "VirtualMachineInstance") or is_forged(pod):
                 with suppress(ApiError):
                     key = ObjectKey(r.PODS, name(pod), pod["metadata"]["namespace"])
                     await self.server.delete(key, DeleteOptions(grace_s=0))
@@ -163,7 +163,26 @@ class Stage:
         template = vm["spec"]["template"]
         template["metadata"]["annotations"] = {key: value for key, value in notes.items() if value}
         template["spec"]["terminationGracePeriodSeconds"] = 10
+        template["spec"]["nodeSelector"] = {"zone": to["zone"]} if to.get("zone") else {}
+        template["spec"]["domain"]["cpu"]["cores"] = to.get("cores", 2)
+        if to.get("lingers"):
+            template["metadata"]["annotations"][LINGER] = "yes"
+        if to.get("disk"):
+            disk = f"disk-{to['disk']}"
+            template["spec"]["volumes"] = [{"name": "d", "persistentVolumeClaim": {"claimName": disk}}]
+            await self._create_disk(to["ns"], disk, to["disk"])
         await self.server.create(r.VIRTUAL_MACHINES, vm)
+
+    async def _create_disk(self, ns: str, disk: str, node: str) -> None:
+        """A volume that only one node reaches, bound; one on no node stays missing."""
+        if node == "missing" or self.server.store.read(r.PERSISTENT_VOLUME_CLAIMS, (ns, disk)):
+            return
+        volume, claim = forging.local_volume(ns, disk, node)
+        if self.server.store.read(r.PERSISTENT_VOLUMES, ("", volume["metadata"]["name"])) is None:
+            await self.server.create(r.PERSISTENT_VOLUMES, volume)
+        await self.server.create(r.PERSISTENT_VOLUME_CLAIMS, claim)
+        bound = {"status": {"phase": "Bound"}}
+        await self._patch(r.PERSISTENT_VOLUME_CLAIMS, disk, bound, MERGE_STATUS, ns=ns)
 
     async def _halt_vm(self, ns: str, name: str) -> None:
         await self._patch(r.VIRTUAL_MACHINES, name, {"spec": {"runStrategy": "Halted"}}, ns=ns)

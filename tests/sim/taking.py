@@ -1,6 +1,6 @@
 """Whether some node would take a gated launcher's set (R7, R8), from the rules' text over raw objects.
 
-Says no where the rules let the set wait for another cause than room. Holds for launchers without volumes.
+Says no where the rules let the set wait for another cause than room.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from model import resources as r
 from model.names import GATE
-from simulator.actors.filters import accepts, tolerating
+from simulator.actors.filters import accepts, some_term_holds, tolerating
 from simulator.actors.quantities import requests
 from tests.sim import view as v
 from tests.sim.view import Raw, View
@@ -30,6 +30,8 @@ def would_take(view: View, pod: Raw, vmi: Raw) -> str:
     if any(one is None for one in classes):
         return ""
     for name, node in view.nodes.items():
+        if not _reaches(view, pod, node):
+            continue
         free = view.free(name)
         own: dict[str, int] = {}
         for class_name, units, at in wanted:
@@ -40,6 +42,23 @@ def would_take(view: View, pod: Raw, vmi: Raw) -> str:
         if all(_accepts(one, node) for one in classes if one) and _has_room(pod, classes, own, node, free):
             return name
     return ""
+
+
+def _reaches(view: View, pod: Raw, node: Raw) -> bool:
+    """R8c: every volume of the pod is there, bound, and to be had on the node."""
+    claims = {v.full_name(one): one for one in view.of(r.PERSISTENT_VOLUME_CLAIMS)}
+    volumes = {v.name(one): one for one in view.of(r.PERSISTENT_VOLUMES)}
+    for volume in pod["spec"].get("volumes") or []:
+        source = volume.get("persistentVolumeClaim")
+        if not source:
+            continue
+        claim = claims.get(f"{v.namespace(pod)}/{source['claimName']}")
+        bound = volumes.get(str(claim["spec"].get("volumeName"))) if claim else None
+        required = ((bound or {}).get("spec", {}).get("nodeAffinity") or {}).get("required")
+        is_bound = bound is not None and claim is not None and v.phase(claim) == "Bound"
+        if not is_bound or (required and not some_term_holds(required["nodeSelectorTerms"], node)):
+            return False
+    return True
 
 
 def fits_order(view: View, claim: Raw) -> str:

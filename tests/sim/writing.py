@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from binder.core.state import ClusterState
 from kube.port import DeleteOptions, Json
@@ -34,8 +35,10 @@ class Done:
     old: Json | None
     new: Json | None
     known: ClusterState
-    max_deletions: int = 5
-    """A minute (R24)."""
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    """Of the intent that it belongs to."""
+    was_told_failed: Callable[[str], bool] = bool
+    """Whether the log has said that the pod of a uid failed."""
 
     def is_pin(self) -> bool:
         """Whether a pod was ungated."""
@@ -80,6 +83,8 @@ def pins_are_booked(done: Done, view: View, past: Past) -> Iterator[str]:
     if not done.is_pin() or done.new is None:
         return
     pin, vmi = v.pin_of(done.new), view.vmi_of(done.new)
+    if not pin and not done.policy.get("is_enabled", True):
+        return  # R30: switched off, gates go without a pin
     if not pin:
         yield f"4: {v.full_name(done.new)} is ungated without a pin"
     elif vmi is not None and not view.is_target(done.new, vmi):
@@ -109,8 +114,8 @@ def vmis_are_deleted_rightly(done: Done, view: View, past: Past) -> Iterator[str
     if not past.was_sick_lately(node):
         yield f"5: VMI {v.full_name(vmi)} is deleted, and nothing was wrong with {node} for {LAG_S:.0f} s"
     lately = [at_s for at_s in past.deletions_s if past.now_s() - at_s < MINUTE_S]
-    if len(lately) >= done.max_deletions and past.is_minute_known():
-        yield f"5: {len(lately) + 1} VMIs are deleted in {MINUTE_S:.0f} s, R24 allows {done.max_deletions}"
+    if len(lately) >= done.policy.get("max_vmi_deletions", 5) and past.is_minute_known():
+        yield f"5: {len(lately) + 1} VMIs are deleted in {MINUTE_S:.0f} s, R24 allows no more"
 
 
 def deletions_are_exact(done: Done, view: View, past: Past) -> Iterator[str]:
@@ -145,7 +150,24 @@ def budgets_hold(done: Done, view: View, past: Past) -> Iterator[str]:
             yield f"7: {v.full_name(done.new)} is bound, budget {name} has {used} of {limits[class_name]}"
 
 
+def refusals_are_remembered(done: Done, view: View, past: Past) -> Iterator[str]:
+    """R13, R14: a node that refused a VM, and has not changed since, is left alone for it for a while."""
+    vmi = view.vmi_of(done.new) if done.is_pin() and done.new else None
+    if vmi is None or done.new is None or not past.is_minute_known():
+        return
+    pin = v.pin_of(done.new)
+    at_s, pod_uid = past.refused_s.get((v.namespace(vmi), v.name(vmi), pin), (-1e9, ""))
+    age_s = past.now_s() - at_s
+    if (
+        done.was_told_failed(pod_uid)
+        and age_s < done.policy.get("rejection_s", 600) - 1.0
+        and past.changed_s.get(pin, 0.0) < at_s
+    ):
+        yield f"R13: {v.full_name(done.new)} is pinned to {pin}, which refused its VM {age_s:.0f} s ago"
+
+
 Check = Callable[[Done, View, Past], Iterator[str]]
 CHECKS: tuple[Check, ...] = (
     units_are_there, pins_are_booked, vmis_are_deleted_rightly, deletions_are_exact, budgets_hold,
+    refusals_are_remembered,
 )  # fmt: skip
