@@ -15,12 +15,10 @@ from pathlib import Path
 
 NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", "runs", "found")
 PROPERTY = re.compile(r"^( +)@property\n\1def (\w+)\(self\)", re.MULTILINE)
-KEPT = "(not hypothesis or kept_up_equals or kept_by_difference)"
-"""Tests that draw examples take longer than all tables: what only they notice lacks a table. Two laws are the
-exception: what is kept up change by change equals what is built from nothing."""
-CHOSEN = ["-k", f"{KEPT} and not time_grows and not cost_is_linear"]
-"""Tests that measure time would fail beside other mutants for that alone."""
-PLUGINS = ("no:cacheprovider", "no:xdist", "no:randomly", "steady")
+CHOSEN = ["-k", "not hypothesis and not time_grows and not cost_is_linear"]
+"""Tables only. Tests that draw examples take longer than all these: what only they notice lacks a table. Tests
+that measure time would fail beside other mutants for that alone."""
+PLUGINS = ("no:cacheprovider", "no:xdist", "no:randomly")
 
 
 @dataclass(frozen=True)
