@@ -1,4 +1,4 @@
-"""The files of deploy/ that are made from code: CRDs, policies, RBAC. `make crds` writes them."""
+"""The files of deploy/ that are made from code: CRDs, policies, webhooks, RBAC. `make crds` writes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from admission.policies import gate_policy
+from admission.webhooks import Address, check_webhooks, gate_webhook, service
 from admission.writers import writer_policies
 from gpubinder.rbac import Places, rbac_of
 from gpubinder.rights import Process
@@ -24,6 +25,13 @@ def rendered_files() -> dict[str, str]:
     }
     files["admission/gate-policy.yaml"] = yaml.safe_dump_all(gate_policy(), sort_keys=False)
     files["admission/writer-policies.yaml"] = yaml.safe_dump_all(writer_policies(), sort_keys=False)
+    address = Address()
+    for name, webhooks in (
+        ("gate-webhook", gate_webhook(address)),
+        ("check-webhooks", check_webhooks(address)),
+    ):
+        text = yaml.safe_dump_all([*service(address), webhooks], sort_keys=False)
+        files[f"admission/{name}.yaml"] = text
     for process in Process:
         text = yaml.safe_dump_all(rbac_of(process, Places()), sort_keys=False)
         files[f"rbac/{process}.yaml"] = text
