@@ -99,7 +99,7 @@ def decode_entry(entry_id: str, fields: Fields) -> Stored:
         return StoredEntry(
             entry_id,
             Entry(
-                type=EntryType(lifted[b"t"].decode()),
+                type=_type_of(lifted),
                 kind=lifted[b"k"].decode(),
                 namespace=lifted[b"ns"].decode(),
                 name=lifted[b"n"].decode(),
@@ -111,7 +111,7 @@ def decode_entry(entry_id: str, fields: Fields) -> Stored:
             ),
         )
     except KeyError as error:
-        return Unreadable(entry_id, fields, f"field {error} is missing")
+        return Unreadable(entry_id, fields, f"field {error.args[0].decode()} is missing")
     except ValueError as error:
         return Unreadable(entry_id, fields, str(error)[:200])
 
@@ -142,9 +142,22 @@ def _lift(fields: Fields) -> Fields:
     return fields
 
 
+_LONGEST_TYPE = 20
+
+
+def _type_of(fields: Fields) -> EntryType:
+    word = fields[b"t"]
+    try:
+        return EntryType(word.decode())
+    except ValueError:
+        is_word = word.isalpha() and word.isupper() and len(word) <= _LONGEST_TYPE
+        told = f": {word.decode()}" if is_word else ""  # that of a newer writer, not what may be secret
+        raise ValueError(f"field t is no type of entry{told}") from None
+
+
 def _number(fields: Fields, name: bytes) -> int:
     """A field as decimal digits; Python's own reading takes spaces, underscores and other scripts, too."""
     digits = fields[name]
     if not digits.removeprefix(b"-").isdigit() or len(digits) > LONGEST_NUMBER:
-        raise ValueError(f"field {name!r} is no number: {digits[:40]!r}")
+        raise ValueError(f"field {name.decode()} is no number")
     return int(digits)

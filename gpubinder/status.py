@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from eventlog.entries import id_order
 from eventlog.errors import LogError
 from eventlog.port import LogInfo, Quarantined
 from gpubinder.errors import CommandError
@@ -48,19 +49,29 @@ class Status:
     budgets: list[BudgetLine]
     nodes: list[NodeHolding]
     claims: list[ClaimLine]
-    log: LogInfo
+    log: LogInfo | None
+    """None when the log cannot be asked."""
     watchers: list[str]
     quarantined: list[Quarantined]
+    log_error: str
     leader: str
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class _LogPart:
+    """What the log says, or why it says nothing: claims are shown without it, too."""
+
+    info: LogInfo | None = None
+    watchers: tuple[str, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+    error: str = ""
+
+
 async def show_status(settings: Settings, *, as_json: bool) -> None:
-    """Print it. Raises CommandError."""
-    async with (
-        open_log(settings.log_choice, settings.cluster, f"status-{secrets.token_hex(3)}") as store,
-        open_cluster(settings.cluster_choice) as client,
-    ):
+    """Print it. Raises CommandError, for a log that cannot be asked after the rest is printed."""
+    async with open_cluster(settings.cluster_choice) as client:
+        log = await _ask_log(settings)
         try:
             world = await read(client, now_ms())
             leader, epoch = await _leader(client, settings.lease_namespace)
@@ -69,13 +80,14 @@ async def show_status(settings: Settings, *, as_json: bool) -> None:
                 budget_lines(world),
                 node_holdings(world),
                 claim_lines(world),
-                await store.log.info(),
-                await store.presence.present(WATCHER_MS),
-                await store.log.quarantined(QUARANTINE_SHOWN),
+                log.info,
+                list(log.watchers),
+                list(log.quarantined),
+                log.error,
                 leader,
                 epoch,
             )
-        except (ApiError, LogError) as error:
+        except ApiError as error:
             raise CommandError(" ".join(str(error).split())) from None
     if as_json:
         body = asdict(status)
@@ -84,6 +96,21 @@ async def show_status(settings: Settings, *, as_json: bool) -> None:
         print(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode())  # noqa: T201
     else:
         _print(status, Console(highlight=False))
+    if status.log_error:
+        raise CommandError(status.log_error)
+
+
+async def _ask_log(settings: Settings) -> _LogPart:
+    try:
+        name = f"status-{secrets.token_hex(3)}"
+        async with open_log(settings.log_choice, settings.cluster, name) as store:
+            return _LogPart(
+                await store.log.info(),
+                tuple(await store.presence.present(WATCHER_MS)),
+                tuple(await store.log.quarantined(QUARANTINE_SHOWN)),
+            )
+    except (LogError, CommandError) as error:
+        return _LogPart(error=" ".join(str(error).split()))
 
 
 async def _leader(client: Client, namespace: str) -> tuple[str, int]:
@@ -125,13 +152,24 @@ def _print(status: Status, console: Console) -> None:
     for item in status.quarantined:
         told = f"{escape(plain(item.what))}: {escape(plain(item.why))}"
         console.print(f"[red]quarantined[/red] {told}", soft_wrap=True)
-    log = status.log
-    lag = f", the binder {log.lag_ms / 1000:.1f} s behind" if log.lag_ms else ""
-    console.print(
-        f"log      {log.entries} entries, last {log.last_id}, {log.pending} not yet acknowledged{lag}"
-    )
-    console.print(f"watchers {', '.join(status.watchers) or 'none'}")
+    if len(status.quarantined) == QUARANTINE_SHOWN:
+        console.print(f"[red]quarantined[/red] these are the newest {QUARANTINE_SHOWN}")
+    for line in _log_lines(status, now_ms()):
+        console.print(escape(line), soft_wrap=True)
     console.print(f"leader   {status.leader or 'none'}, epoch {status.epoch}")
+
+
+def _log_lines(status: Status, at_ms: int) -> list[str]:
+    log = status.log
+    if log is None:
+        return ["log      cannot be asked: see below"]
+    lag = f", the binder {log.lag_ms / 1000:.1f} s behind" if log.lag_ms else ""
+    last = "none" if log.entries == 0 else f"{max(0, at_ms - id_order(log.last_id)[0]) / 1000:.0f} s ago"
+    nobody = "none: nobody writes to the log, see the log lines of gpubinder watch (or up)"
+    return [
+        f"log      {log.entries} entries, last {last}, {log.pending} not yet acknowledged{lag}",
+        f"watchers {', '.join(status.watchers) or nobody}",
+    ]
 
 
 def _table(title: str, left: tuple[str, ...], right: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Table:

@@ -194,6 +194,9 @@ def _refusal(answer: aiohttp.ClientResponse, raw: bytes, request: Request) -> Ap
     # 504: the request's own deadline passed inside the server, which may still carry it out.
     if request.is_write and answer.status == 504:
         return OutcomeUnknown(request.target, "the API server ran out of time; it may be done")
+    if not isinstance(body, dict):
+        server, cut = answer.url.origin(), body[:80] if isinstance(body, str) else ""
+        body = {"message": f"{server} answered HTTP {answer.status} without a Status ({cut!r})"}
     error = error_of_status(body, request.target, answer.status)
     if isinstance(error, TooManyRequests):
         error.retry_after_s = _retry_after_s(answer.headers.get("Retry-After", ""))

@@ -104,3 +104,23 @@ def test_versions_compare_as_the_numbers_they_are(one: int, other: int) -> None:
 def test_ids_compare_by_time_then_sequence() -> None:
     ids = ["10-0", "9-11", "9-2", "9"]
     assert sorted(ids, key=id_order) == ["9", "9-2", "9-11", "10-0"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        (b"ts", b"hunter2", "field ts is no number"),
+        (b"v", b"hunter2", "field v is no number"),
+        (b"t", b"hunter2", "field t is no type of entry"),
+        (b"o", None, "field o is missing"),
+    ],
+)
+def test_why_names_the_field_and_never_tells_what_it_holds(
+    field: bytes, value: bytes | None, why: str
+) -> None:
+    """It goes into the log lines; the bytes are in quarantine alone."""
+    entry = Entry(EntryType.ADDED, "Pod", "ns", "p", "u", "5", "w", 1, b"{}")
+    told = {**encode_entry(entry), field: value}
+    found = decode_entry("1-0", {name: each for name, each in told.items() if each is not None})
+    assert isinstance(found, Unreadable)
+    assert found.why == why

@@ -120,8 +120,12 @@ async def test_retry_after_is_told_and_bounded(tmp_path: Path, header: str, want
 
 async def test_refusal_without_a_status_object_tells_its_text(tmp_path: Path) -> None:
     async with serving(text(404, "404 page not found\n")) as server, client_of(server, tmp_path) as client:
-        with pytest.raises(errors.NotFound, match="404 page not found"):
+        with pytest.raises(errors.NotFound, match=f"{server} answered HTTP 404 .*404 page not found"):
             await client.get(NODE)
+    async with serving(text(502, "<html>" * 1000)) as server, client_of(server, tmp_path) as client:
+        with pytest.raises(errors.ServerFault, match=f"{server} answered HTTP 502") as told:
+            await client.get(NODE)
+    assert len(str(told.value)) < 250
 
 
 @pytest.mark.parametrize("body", ["<html>", "[1]", ""])
