@@ -105,7 +105,7 @@ def test_of_replicas_that_start_together_all_show_the_certificate_of_one() -> No
 
 
 def test_rotation_shows_nothing_that_the_configurations_do_not_trust_for_a_while() -> None:
-    """For ten lives, with two replicas that look at different times."""
+    """For six lives, with two replicas that look at different times."""
 
     async def story(place: Place) -> None:
         await place.install()
@@ -114,14 +114,14 @@ def test_rotation_shows_nothing_that_the_configurations_do_not_trust_for_a_while
         await asyncio.sleep(3)
         loops.append(asyncio.create_task(two.keeper.run()))
         trusted_since: dict[bytes, int] = {}
-        for _ in range(9000):
+        for _ in range(4500):
             await asyncio.sleep(1)
             (bundle,) = await place.trusted()
             for authority in split_bundle(bundle):
                 trusted_since.setdefault(authority, place.clock())
-        assert len(one.shown) > 10
+        assert len(one.shown) > 5
         assert set(two.shown) == set(one.shown)
-        assert len(trusted_since) > 10
+        assert len(trusted_since) > 5
         for replica in (one, two):
             for certificate, at_ms in zip(replica.shown[1:], replica.shown_at_ms[1:], strict=True):
                 since_ms = trusted_since[signer_of(certificate, trusted_since)]
