@@ -41,6 +41,9 @@ from model.resources import (
     Resource,
 )
 
+FINALIZER_TRIES = 3
+"""On one object, whose version others may change meanwhile."""
+
 
 class SetWriter:
     """Writes the decisions of one set, and knows the versions that its own writes have made."""
@@ -136,7 +139,20 @@ class SetWriter:
             return
 
     async def _set_finalizer(self, decision: Keep | LetGo) -> None:
-        """Ours alone; those of others stay. What has gone is no longer our business."""
+        """Ours alone; those of others stay. What has gone is no longer our business.
+
+        It is as right on a newer version: the status of the same claim is often written at the same time.
+        """
+        for left in reversed(range(FINALIZER_TRIES)):
+            try:
+                await self._try_finalizer(decision)
+            except Conflict:
+                if not left:
+                    raise
+            else:
+                return
+
+    async def _try_finalizer(self, decision: Keep | LetGo) -> None:
         key, ref, is_kept = _kept_key(decision), decision.ref, isinstance(decision, Keep)
         try:
             live = await self._client.get(key)

@@ -235,3 +235,35 @@ def test_gate_comes_off_alone_and_finalizers_of_others_stay() -> None:
         assert (await server.get(key))["metadata"]["finalizers"] == ["example.com/theirs"]
 
     run_virtual(main)
+
+
+class Busy:
+    """A client beside which somebody changes a claim whenever it was read, so many times."""
+
+    def __init__(self, server: ApiServer, times: int) -> None:
+        self._server, self._left = server, times
+        self.list_page, self.watch, self.patch = server.list_page, server.watch, server.patch
+        self.create, self.replace, self.delete = server.create, server.replace, server.delete
+
+    async def get(self, key: ObjectKey) -> Json:
+        body = await self._server.get(key)
+        if self._left:
+            self._left -= 1
+            await self._server.patch(key, {"metadata": {"labels": {"left": str(self._left)}}})
+        return body
+
+
+@pytest.mark.parametrize(("times", "is_kept"), [(2, True), (3, False)])
+def test_finalizer_is_put_on_whatever_version_there_is(times: int, is_kept: bool) -> None:
+    """R30: the status of a new order is written beside it; that is no failure of its set."""
+
+    async def main(clock: Clock) -> None:
+        server = await api_server(clock)
+        order = {"metadata": {"name": "o", "namespace": "default"}}
+        claim = await server.create(GPU_CLAIMS, order | {"spec": {"className": "h100", "units": 1}})
+        keep = Keep("c", Kept.CLAIM, ref_of(claim))
+        done = await carry_out(Busy(server, times), [keep], "one")
+        live = await server.get(ObjectKey(GPU_CLAIMS, "o", "default"))
+        assert (errors(done) == [], FINALIZER in live["metadata"].get("finalizers", [])) == (is_kept, is_kept)
+
+    run_virtual(main)
