@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
 from binder.core.state import ClusterState, fold_entry
 from eventlog.adapters.memory import MemoryLog
-from eventlog.entries import CHANGES, StoredEntry
+from eventlog.entries import CHANGES, Entry, StoredEntry
+from eventlog.errors import LogUnavailable
 from ingest.backoff import Backoff
-from ingest.watcher import KindWatcher
+from ingest.watcher import STREAM_S, KindWatcher
 from kube.errors import Gone, ServerFault, TooManyRequests, Unauthorized, Unreachable
 from kube.port import ALL, ObjectKey, Page, Selection, WatchEvent
 from model.kinds import BY_KIND
@@ -134,3 +135,39 @@ async def compare(server: ApiServer, log: MemoryLog) -> None:
     }
     assert dict(state.shelves["Node"].bodies()) == listed
     assert set(counts.values()) <= {1}
+
+
+class Full(MemoryLog):
+    """Takes nothing new while it is full, and still answers for what it holds."""
+
+    is_full = False
+
+    async def append_once(self, entries: Sequence[Entry], identity: str) -> list[bool]:
+        held = await self.seen("Node")
+        if self.is_full and any(entry.uid not in held for entry in entries):
+            raise LogUnavailable("it is full")
+        return await super().append_once(entries, identity)
+
+
+def test_full_log_is_tried_less_and_less_often_though_it_answers_for_what_it_holds() -> None:
+    """R32: no hot loop: what is told again after each restart is no success."""
+
+    async def main(clock: Clock) -> None:
+        server, log, seen = ApiServer(clock), Full(clock), Seen()
+        task = asyncio.create_task(KindWatcher(server, log, BY_KIND["Node"], "w", clock, seen).run())
+        await asyncio.sleep(
+            STREAM_S + 10
+        )  # the list and its stream have ended; the next stream has "a" in it
+        await server.create(NODES, gpu_node("a", {}))
+        await asyncio.sleep(1)
+        log.is_full = True
+        await server.create(NODES, gpu_node("b", {}))
+        await asyncio.sleep(60)
+        assert len(seen.restarts) < 50
+        log.is_full = False
+        await asyncio.sleep(4)
+        await compare(server, log)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run_virtual(main)
