@@ -29,7 +29,7 @@ from gpubinder.holdings import (
 )
 from gpubinder.logs import plain
 from gpubinder.settings import Settings
-from gpubinder.stores import now_ms, open_cluster, open_log
+from gpubinder.stores import advice, now_ms, open_cluster, open_log
 from gpubinder.system import LEASE
 from kube.errors import ApiError, NotFound
 from kube.port import Client, ObjectKey
@@ -88,7 +88,7 @@ async def show_status(settings: Settings, *, as_json: bool) -> None:
                 epoch,
             )
         except ApiError as error:
-            raise CommandError(" ".join(str(error).split())) from None
+            raise CommandError(advice(error)) from None
     if as_json:
         body = asdict(status)
         for item in body["quarantined"]:

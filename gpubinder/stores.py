@@ -117,7 +117,7 @@ async def reach_cluster(
         except TimeoutError:
             raise CommandError(f"{client.url} gives no answer within {START_S:.0f} s; {_CHECK}") from None
         except (Misconfigured, ApiError) as error:
-            raise CommandError(_advice(error)) from None
+            raise CommandError(advice(error)) from None
         yield client
 
 
@@ -139,7 +139,7 @@ async def check_cluster_of_log(
     except LogError as error:
         raise CommandError(" ".join(str(error).split())) from None
     except ApiError as error:
-        raise CommandError(_advice(error)) from None
+        raise CommandError(advice(error)) from None
     if owner != uid:
         raise OtherLog(
             f"the log under --cluster {settings.cluster} is that of another cluster (kube-system {owner}, "
@@ -189,7 +189,8 @@ async def _check_cluster(client: HttpClient) -> None:
         )
 
 
-def _advice(error: Exception) -> str:
+def advice(error: Exception) -> str:
+    """What a cluster's answer means for whoever started us, in one line with the next step."""
     text = " ".join(str(error).split())
     if isinstance(error, Unauthorized):
         return f"{text}; the credentials of the kubeconfig are not accepted: log in again or choose --context"

@@ -2,7 +2,8 @@
 
 In this order: what gates new launchers, the gates themselves, our finalizers, the Lease. A launcher that was
 made meanwhile may still be gated, since an API server goes on with a policy for some seconds: so it is looked
-again until two rounds have found nothing. Deletes no order, no class and no CRD.
+again until two rounds have found nothing that could be taken off. What somebody puts back again and again
+ends it. Deletes no order, no class and no CRD.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from binder.core.pin import ungate_patch
 from gpubinder.errors import CommandError
 from gpubinder.logs import plain
 from gpubinder.settings import ClusterChoice
-from gpubinder.stores import reach_cluster
+from gpubinder.stores import advice, reach_cluster
 from gpubinder.system import LEASE
 from kube.errors import ApiError, Conflict, NotFound
 from kube.port import Client, DeleteOptions, Json, ObjectKey, Selection
@@ -36,6 +37,8 @@ QUIET_ROUNDS = 2
 MAX_ROUNDS = 60
 """Two minutes: whoever still makes gated launchers then has a policy that we do not know."""
 MAX_AT_ONCE = 16
+MAX_TAKEN = 3
+"""What is there again after so many times is put back by somebody."""
 TRIES = 5
 """On one object, whose version others may change meanwhile."""
 
@@ -54,9 +57,15 @@ class Plan:
 class Taken:
     """What was taken off, by what it was, and what could not be."""
 
-    counts: Counter[str] = field(default_factory=Counter)
+    times: Counter[tuple[str, ObjectKey]] = field(default_factory=Counter)
+    """By what it was and the object: how often."""
     failed: dict[str, str] = field(default_factory=dict)
     """By the object: why it could not be done."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Objects, by what was taken off them."""
+        return Counter(what for what, _ in self.times)
 
 
 _STAYS = (
@@ -84,10 +93,11 @@ async def remove(plan: Plan, *, as_json: bool) -> None:
                 task = bar.add_task("looking for what is ours", total=None)
                 await take_off(client, plan, taken, lambda text: bar.update(task, description=text))
         except ApiError as error:
-            raise CommandError(f"{error}; what was done before stays done: run it again") from None
+            done = "; what was done before stays done: run it again" if taken.times else ""
+            raise CommandError(f"{advice(error)}{done}") from None
     _print(plan, taken, as_json=as_json)
     if taken.failed:
-        raise CommandError(f"{len(taken.failed)} objects could not be changed: see above, then run it again")
+        raise CommandError("not all could be taken off: see above, then run it again")
 
 
 async def take_off(client: Client, plan: Plan, taken: Taken, tell: Callable[[str], None]) -> None:
@@ -97,15 +107,28 @@ async def take_off(client: Client, plan: Plan, taken: Taken, tell: Callable[[str
         found = [one async for one in _find(client, plan.lease_namespace)]
         tell(f"round {number}: {len(found)} objects")
         if plan.is_dry_run:
-            taken.counts.update(what for what, _, _ in found)
+            taken.times.update((what, key) for what, key, _ in found)
             return
+        failed_before = set(taken.failed)
         taken.failed.clear()
         await _each(found, lambda one: _take_one(client, one, taken))
-        quiet = 0 if found else quiet + 1
-        if quiet == QUIET_ROUNDS or taken.failed:
+        is_quiet = {str(key) for _, key, _ in found} <= failed_before & set(taken.failed)
+        quiet = quiet + 1 if is_quiet else 0
+        if quiet == QUIET_ROUNDS or _note_put_back(taken):
             return
         await asyncio.sleep(PAUSE_S)
-    taken.failed["new launchers"] = f"they are still gated after {MAX_ROUNDS} rounds"
+    taken.failed["new objects"] = f"{len(found)} were there again in round {MAX_ROUNDS}: who makes them?"
+
+
+def _note_put_back(taken: Taken) -> bool:
+    """Whether somebody undoes what we do: one failure for all of it, there may be thousands."""
+    back = [f"{what}: {key}" for (what, key), times in taken.times.items() if times >= MAX_TAKEN]
+    if not back:
+        return False
+    others = f" and {len(back) - 1} more" if len(back) > 1 else ""
+    why = f"put back {MAX_TAKEN - 1} times: stop all gpubinder bind and up first"
+    taken.failed[f"{back[0]}{others}"] = why
+    return True
 
 
 async def _find(client: Client, lease_namespace: str) -> AsyncIterator[Found]:
@@ -181,7 +204,7 @@ async def _take_one(client: Client, one: Found, taken: Taken) -> None:
     except ApiError as error:
         taken.failed[str(key)] = error.message
         return
-    taken.counts[what] += 1
+    taken.times[what, key] += 1
 
 
 async def _change(client: Client, key: ObjectKey, body: Json) -> None:
@@ -228,9 +251,10 @@ def _print(plan: Plan, taken: Taken, *, as_json: bool) -> None:
     table = Table(title="Would be taken off" if plan.is_dry_run else "Taken off", title_justify="left")
     table.add_column("What")
     table.add_column("Objects", justify="right")
-    for what, count in sorted(taken.counts.items()):
+    counts = taken.counts
+    for what, count in sorted(counts.items()):
         table.add_row(what, str(count))
-    console.print(table if taken.counts else "Nothing of gpubinder's is on the cluster's objects.")
+    console.print(table if counts else "Nothing of gpubinder's is on the cluster's objects.")
     for name, why in sorted(taken.failed.items()):
         console.print(f"[red]left[/red] {escape(plain(f'{name}: {why}'))}", soft_wrap=True)
     if not plan.is_dry_run and not taken.failed:

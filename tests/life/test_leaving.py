@@ -122,12 +122,48 @@ def test_conflict_is_tried_again_on_the_newest_version() -> None:
     live(story)
 
 
-def test_what_may_not_be_changed_is_named_and_the_rest_is_done() -> None:
+class Forbidding:
+    """A client that may patch every pod, and nothing else."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self.get, self.list_page, self.delete = server.get, server.list_page, server.delete
+
+    async def patch(self, key: ObjectKey, patch: Any, options: PatchOptions = MERGE) -> Json:
+        if key.resource != PODS:
+            raise Forbidden("x", "no right", 403)
+        return await self._server.patch(key, patch, options)
+
+
+def test_what_may_not_be_changed_is_named_and_the_rest_is_done_also_where_it_came_late() -> None:
+    """R30: a launcher that is made while another object cannot be changed does not stay gated."""
+
     async def story(life: Life) -> None:
         await one_runs_and_one_waits(life)
-        taken = await left(life, client=Troubled(life.server, Forbidden("x", "no right", 403), 1))
-        assert len(kept(life)) + len(gated(life)) == 1
-        assert list(taken.failed.values()) == ["no right"]
+        leaving = asyncio.create_task(left(life, client=Forbidding(life.server)))
+        await asyncio.sleep(1)
+        await life.start_vm("late")
+        taken = await leaving
+        assert (gated(life), len(kept(life))) == ([], 3)
+        assert list(taken.failed.values()) == ["no right"] * 3
+
+    live(story)
+
+
+def test_beside_a_binder_that_puts_all_back_it_says_so_soon_and_counts_nothing_twice() -> None:
+    """R30: a way out never hangs; what is left is told with what to do."""
+
+    async def story(life: Life) -> None:
+        await one_runs_and_one_waits(life)
+        tasks = life.start("two")
+        await asyncio.sleep(30)
+        began = life.clock()
+        taken = await left(life)
+        await stop(tasks)
+        assert life.clock() - began < 20_000
+        assert taken.counts["finalizer of a GPUClaim"] == 2
+        (why,) = taken.failed.values()
+        assert "stop all gpubinder bind and up" in why
 
     live(story)
 
