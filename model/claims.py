@@ -6,7 +6,7 @@ The models are the single source of the CRDs: types, bounds, patterns and rules 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
@@ -70,6 +70,8 @@ class GPUClassStatus(Lean):
 
 class GPUClass(Lean):
     """A kind of GPU on sale, backed by one extended resource."""
+
+    keeps_generation: ClassVar[bool] = True
 
     metadata: ObjectMeta = ObjectMeta()
     spec: GPUClassSpec
@@ -187,6 +189,8 @@ class GPUBudgetStatus(Lean):
 
 class GPUBudget(Lean):
     """What a group of namespaces may hold."""
+
+    keeps_generation: ClassVar[bool] = True
 
     metadata: ObjectMeta = ObjectMeta()
     spec: GPUBudgetSpec = GPUBudgetSpec()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from model.claims import GPUBudgetStatus, GPUClassStatus
 from model.meta import OwnerReference
 from model.reasons import Reason
 from model.taints import Toleration
@@ -182,6 +183,26 @@ class LetGo:
     ref: ObjectRef
 
 
+@dataclass(frozen=True, slots=True)
+class WriteClassStatus:
+    """Say on the class who has its units; of the spec of that generation, 0 for one that is not known."""
+
+    set: str
+    ref: ObjectRef
+    status: GPUClassStatus
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBudgetStatus:
+    """Say on the budget what its namespaces use, and whether it is valid."""
+
+    set: str
+    ref: ObjectRef
+    status: GPUBudgetStatus
+    generation: int
+
+
 Decision = (
     CreateClaim
     | BindClaim
@@ -196,4 +217,6 @@ Decision = (
     | DeleteClaim
     | Keep
     | LetGo
+    | WriteClassStatus
+    | WriteBudgetStatus
 )

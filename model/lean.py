@@ -14,11 +14,12 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import orjson
 from pydantic import BaseModel, ValidationError
 
+from model.meta import Lean
 from model.names import ANNOTATIONS_READ
 
 Json = dict[str, Any]
 Prune = Callable[[Any], Any]
-_COUNTERS = ("resourceVersion", "generation")
+_MOVING = ("resourceVersion",)
 
 
 class Malformed(ValueError):
@@ -47,17 +48,18 @@ def prune_of(model: type[BaseModel]) -> Prune:
     return prune_object
 
 
-def lean_object(model: type[BaseModel], prune: Prune, raw: Any) -> bytes:
+def lean_object(model: type[Lean], prune: Prune, raw: Any) -> bytes:
     """The lean object as JSON with sorted keys: what matters alike gives equal bytes.
 
     resourceVersion and generation move with every change, also with those that are not ours to see: they are
-    left out, and the entry carries the version. Raises Malformed, naming the field, when the object cannot be
-    read as its kind.
+    left out (but see `Lean.keeps_generation`), and the entry carries the version. Raises Malformed, naming
+    the field, when the object cannot be read as its kind.
     """
     lean = prune(raw)
     try:
         model.model_validate(lean)
-        lean["metadata"] = {k: v for k, v in lean.get("metadata", {}).items() if k not in _COUNTERS}
+        moving = _MOVING if model.keeps_generation else (*_MOVING, "generation")
+        lean["metadata"] = {k: v for k, v in lean.get("metadata", {}).items() if k not in moving}
         return orjson.dumps(lean, option=orjson.OPT_SORT_KEYS)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

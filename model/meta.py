@@ -5,7 +5,7 @@ Every field has a default: a missing status is an empty status, never an error.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -19,6 +19,10 @@ _NOT_TOLD: set[str] = set()
 
 class Lean(BaseModel):
     """The part of a Kubernetes object that gpubinder reads; frozen, and deaf to unknown fields."""
+
+    keeps_generation: ClassVar[bool] = False
+    """Whether metadata.generation enters the log: of kinds whose whole spec we read, so that it changes with
+    what is ours to see alone, and whose status says which one it speaks of."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 

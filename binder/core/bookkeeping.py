@@ -71,8 +71,9 @@ def _budget_entry(name: str, world: World) -> BudgetEntry | None:
     budget, use = world.budgets.budgets.get(name), world.books.uses.get(name)
     if budget is None or use is None:
         return None
+    fault = world.budgets.faults.get(name)
     return BudgetEntry(
-        fault=world.budgets.faults.get(name, ""),
+        fault=fault.text if fault is not None else "",
         class_limits=dict(sorted(budget.spec.classes.items())),
         class_units=dict(sorted(use.classes.items())),
         resource_limits=dict(sorted(budget.spec.resources.items())),

@@ -171,13 +171,15 @@ class Books:
     def _put_node(self, name: str, offers: tuple[str, ...], shares: dict[str, Share]) -> None:
         before = self._shares.pop(name, {})
         self.touched.update(ledger.CLASS + one for one in before.keys() | shares.keys())
-        for of, sign in ((before, -1), (shares, 1)):
-            for class_name, share in of.items():
+        for counted, sign in ((before, -1), (shares, 1)):
+            for class_name, share in counted.items():
                 self._totals(class_name).add(share, sign)
-        for resource in self._offers.pop(name, ()):
-            _add(self.offering, {resource: -1})
-        for resource in offers:
-            _add(self.offering, {resource: 1})
+        offered = self._offers.pop(name, ())
+        for of, sign in ((offered, -1), (offers, 1)):
+            _add(self.offering, dict.fromkeys(of, sign))
+        for resource in {*offered} ^ {*offers}:
+            selling = (one.metadata.name for one in self.links.sold[resource])
+            self.touched.update(ledger.CLASS + one for one in selling)
         if shares:
             self._shares[name] = shares
         if offers:

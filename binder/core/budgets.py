@@ -9,9 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from model.claims import GPUBudget, LabelSelector
 from model.namespaces import Namespace
+
+
+class Fault(NamedTuple):
+    """Why a budget allows nothing new: one word for programs, one line for people."""
+
+    reason: str
+    text: str
+
+
+CYCLE, NO_PARENT = "Cycle", "ParentNotFound"
 
 
 @dataclass(slots=True)
@@ -19,7 +30,7 @@ class BudgetTree:
     """Which budgets each namespace is under, and which namespaces each budget covers."""
 
     budgets: dict[str, GPUBudget] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, Fault] = field(default_factory=dict)
     """What is wrong with a budget, for those with something wrong on their way to the root."""
     over: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By namespace: the names of its budgets up to the root, sorted."""
@@ -68,7 +79,7 @@ def refusal(
         return f"namespace {namespace} is not known yet, nor which GPUBudget is over it"
     for name in tree.over.get(namespace, ()):
         if name in tree.faults:
-            return f"GPUBudget {name} is invalid ({tree.faults[name]}): it allows nothing new"
+            return f"GPUBudget {name} is invalid ({tree.faults[name].text}): it allows nothing new"
         for class_name, units in sorted(wanted.items()):
             limit = tree.budgets[name].spec.classes.get(class_name)
             if limit is None or units == 0:
@@ -81,18 +92,18 @@ def refusal(
     return ""
 
 
-def _way_to_root(name: str, by_name: Mapping[str, GPUBudget]) -> tuple[tuple[str, ...], str]:
+def _way_to_root(name: str, by_name: Mapping[str, GPUBudget]) -> tuple[tuple[str, ...], Fault | None]:
     """The budgets from here up, and what is wrong on the way."""
     way = dict.fromkeys([name])
     last = name
     while parent := by_name[last].spec.parent:
         if parent in way:
-            return tuple(way), f"its parents form a cycle through {parent}"
+            return tuple(way), Fault(CYCLE, f"its parents form a cycle through {parent}")
         if parent not in by_name:
-            return tuple(way), f"parent {parent} does not exist"
+            return tuple(way), Fault(NO_PARENT, f"parent {parent} does not exist")
         way[parent] = None
         last = parent
-    return tuple(way), ""
+    return tuple(way), None
 
 
 def _holds(operator: str, key: str, values: tuple[str, ...], labels: Mapping[str, str]) -> bool:

@@ -23,6 +23,7 @@ from binder.core.scene import Scene, Stuck
 from binder.core.sets import Obstacle, Shape
 from binder.core.settling import settle_sets
 from binder.core.state import ClusterState
+from binder.core.statuses import write_statuses
 from binder.core.strangers import warn_strangers
 from binder.core.world import World
 from binder.core.writing import marked_reason, marks
@@ -75,6 +76,7 @@ def run_pass(world: World, memory: Memory, policy: Policy, now_ms: int) -> PassR
     scene.remember_troubles()
     scene.remember_told()
     keep_ledger(scene)
+    write_statuses(scene)
     return PassResult(
         tuple(scene.decisions),
         waiting,

@@ -13,7 +13,7 @@ import orjson
 
 from binder.core.state import ClusterState, Key
 
-VERSION = 4
+VERSION = 5
 """Raise it when a lean object gains a field: bytes folded before lack it."""
 
 

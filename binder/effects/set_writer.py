@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from binder.core.pin import pin_patch, spec_digest, ungate_patch
 from binder.core.writing import whereabouts
 from binder.effects import objects
+from binder.effects.status_writer import write_status
 from kube.errors import AlreadyExists, Conflict, NotFound
 from kube.port import MERGE_STATUS, Client, DeleteOptions, Json, ObjectKey
 from model.decisions import (
@@ -28,6 +29,8 @@ from model.decisions import (
     UngateLauncher,
     WarnPod,
     WarnVmi,
+    WriteBudgetStatus,
+    WriteClassStatus,
 )
 from model.kinds import BY_KIND
 from model.names import FINALIZER
@@ -76,6 +79,8 @@ class SetWriter:
                 await self._warn(decision)
             case Keep() | LetGo():
                 await self._set_finalizer(decision)
+            case WriteClassStatus() | WriteBudgetStatus():
+                await write_status(self._client, decision)
             case DeleteClaim() | DeletePod() | DeleteVmi():
                 await self._delete(decision)
 

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from projections.folds import deletions, ledger, rejections, targets, troubles, vm_history
+from projections.folds import deletions, ledger, rejections, statuses, targets, troubles, vm_history
 from projections.folds.ledger import Entry as LedgerEntry
 from projections.folds.rejections import Rejection
 from projections.folds.vm_history import Run
@@ -38,6 +38,7 @@ class Memory:
     troubles: dict[str, int] = field(default_factory=dict)
     deletions: dict[str, int] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
     ledger: dict[str, LedgerEntry] = field(default_factory=dict)
     ended: dict[str, Run] = field(default_factory=dict)
     """Those of the runs that have ended."""
@@ -84,6 +85,7 @@ class Memory:
             troubles.NAME: self.troubles,
             deletions.NAME: self.deletions,
             targets.NAME: self.targets,
+            statuses.NAME: self.statuses,
             ledger.NAME: self.ledger,
         }
 
@@ -94,6 +96,7 @@ _PLAIN_CODECS: dict[str, TypeAdapter[Any]] = {
     troubles.NAME: TypeAdapter(int),
     deletions.NAME: TypeAdapter(int),
     targets.NAME: TypeAdapter(str),
+    statuses.NAME: TypeAdapter(int),
 }
 _LEDGER_CODECS: dict[str, TypeAdapter[Any]] = {
     kind: TypeAdapter(shape) for kind, shape in ledger.SHAPES.items()

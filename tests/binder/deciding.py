@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from binder.core.policy import Policy
 from binder.core.run_pass import PassResult, run_pass
 from binder.core.state import ClusterState
-from binder.core.world import look_at
-from model.claims import GPUClaim
-from model.decisions import BindClaim, PinLauncher, WarnVmi
+from binder.core.statuses import status_write
+from binder.core.world import World, look_at
+from model.claims import GPUBudget, GPUClaim, GPUClass
+from model.decisions import BindClaim, PinLauncher, WarnVmi, WriteClassStatus
 from model.reasons import Reason
 from projections.folds import vm_history
 from projections.folds.memory import FORGOTTEN, Lesson, Memory, as_fields, recalled
@@ -21,8 +22,23 @@ def decide(
     cluster: ClusterState, *live: GPUClaim, memory: Memory | None = None, **policy: int | bool
 ) -> PassResult:
     """One pass at NOW_MS over a world built from nothing."""
-    world = look_at(cluster, claims(*live))
+    world = say_statuses(look_at(cluster, claims(*live)))
     return run_pass(world, memory or Memory(), Policy(**policy), NOW_MS)  # type: ignore[arg-type]
+
+
+def say_statuses(world: World) -> World:
+    """As after quiet seconds: classes and budgets say what they should, and a pass decides other things."""
+    names = (
+        *(f"class/{name}" for name in world.relations.classes),
+        *(f"budget/{name}" for name in world.budgets.budgets),
+    )
+    for write in filter(None, (status_write(name, world, NOW_MS) for name in names)):
+        model = GPUClass if isinstance(write, WriteClassStatus) else GPUBudget
+        shelf, key = world.state.shelves[model.__name__], ("", write.ref.name)
+        said = shelf.models[key].model_copy(update={"status": write.status})
+        shelf.put(key, write.ref.uid, "9", said.model_dump_json(by_alias=True).encode())
+    world.update(world.relations.claims)
+    return world
 
 
 def told(uid: str, reason: Reason) -> Memory:
@@ -55,7 +71,8 @@ class Binder:
         """One pass, `after_s` seconds after the one before, with what that one has stored."""
         self.now_ms += int(after_s * 1000)
         cluster.heard_ms = self.now_ms
-        result = run_pass(look_at(cluster, claims(*live)), self.memory, Policy(**policy), self.now_ms)  # type: ignore[arg-type]
+        world = say_statuses(look_at(cluster, claims(*live)))
+        result = run_pass(world, self.memory, Policy(**policy), self.now_ms)  # type: ignore[arg-type]
         for name, fields in as_fields(result.lessons).items():
             table = self.stored.setdefault(name, {})
             table.update(fields)

@@ -32,6 +32,17 @@ vm_names = st.sampled_from(VMS)
 orders = st.sampled_from(("", "", "a", "o1", "o1,o2", "o2", "o1, o1,,gone"))
 pods = st.tuples(vm_names, st.sampled_from(("0", "1"))).map("".join)
 gpus = st.sampled_from(({H: "1"}, {H: "2"}, {H: "1", T: "1"}, {T: "1"}, {H: "0"}, {}))
+class_statuses = st.sampled_from(
+    ({}, {}, {"nodes": 7, "free": 1}, {"conditions": [{"type": "Ready", "status": "True"}]})
+)
+budget_statuses = st.sampled_from(
+    (
+        {},
+        {},
+        {"used": {"classes": {"h": 2, "old": 1}}},
+        {"conditions": [{"type": "Theirs", "status": "True"}]},
+    )
+)
 
 
 @st.composite
@@ -58,6 +69,7 @@ def _class(draw: st.DrawFn) -> Event:
         "nodeSelector": draw(st.sampled_from(({}, {}, {"zone": "1"}))),
         "deleted": draw(rarely),
         "kept": draw(st.booleans()),
+        "status": draw(class_statuses),
     }
     return "GPUClass", raw.gpu_class(name, T if name == "t" else H, **spec)
 
@@ -180,7 +192,8 @@ def _budget(draw: st.DrawFn) -> Event:
     limits = draw(st.sampled_from(({}, {"h": 1}, {"h": 3, "t": 1})))
     labels = draw(st.sampled_from(({}, {"team": "r"})))
     parent = draw(st.sampled_from(("", "", "b1", "b2", "gone")))
-    return "GPUBudget", raw.budget(draw(st.sampled_from(("b1", "b2"))), parent, limits, labels)
+    name, status = draw(st.sampled_from(("b1", "b2"))), draw(budget_statuses)
+    return "GPUBudget", raw.budget(name, parent, limits, labels, status)
 
 
 @st.composite

@@ -27,6 +27,8 @@ from model.decisions import (
     UngateLauncher,
     WarnPod,
     WarnVmi,
+    WriteBudgetStatus,
+    WriteClassStatus,
 )
 from model.names import FINALIZER, GATE
 from tests.binder.properties import raw
@@ -113,6 +115,8 @@ class Loop:
                 self.life.delete("GPUClaim", (ref.namespace, ref.name))
             case Keep() | LetGo():
                 self._change_finalizer(decision)
+            case WriteClassStatus() | WriteBudgetStatus():
+                self._write_own_status(decision)
             case WarnVmi() | WarnPod():
                 pass
 
@@ -121,6 +125,12 @@ class Loop:
         if claim is not None:
             user = {"vm": {"name": vm.name, "uid": vm.uid}} if vm is not None else {}
             self.life.put("GPUClaim", claim | {"status": status | user})
+
+    def _write_own_status(self, decision: WriteClassStatus | WriteBudgetStatus) -> None:
+        kind = "GPUClass" if isinstance(decision, WriteClassStatus) else "GPUBudget"
+        found = self.get(kind, "", decision.ref.name)
+        if found is not None:
+            self.life.put(kind, found | {"status": decision.status.model_dump(by_alias=True)})
 
     def _mark(self, decision: MarkWaiting) -> None:
         claim = self.get("GPUClaim", decision.claim.namespace, decision.claim.name)

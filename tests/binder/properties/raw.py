@@ -61,12 +61,14 @@ def node(name: str, life: int, gpus: Raw, **look: Any) -> Raw:
 
 
 def gpu_class(name: str, resource: str, **spec: Any) -> Raw:
-    """Spec, and `deleted` or `kept` in the metadata."""
+    """Spec, `deleted` or `kept` in the metadata, and what somebody has written as `status`."""
+    status: Raw = spec.pop("status", {})
     more: Raw = {"deletionTimestamp": DEAD} if spec.pop("deleted", False) else {}
     more |= {"finalizers": [FINALIZER]} if spec.pop("kept", True) else {}
     return {
         "metadata": meta("", name, uid_of("GPUClass", "", name, 0), **more),
         "spec": {"resourceName": resource} | spec,
+        "status": status,
     }
 
 
@@ -188,10 +190,11 @@ def claim(namespace: str, name: str, class_name: str, units: int, **look: Any) -
     }
 
 
-def budget(name: str, parent: str, classes: Raw, labels: Raw) -> Raw:
+def budget(name: str, parent: str, classes: Raw, labels: Raw, status: Raw | None = None) -> Raw:
     return {
         "metadata": meta("", name, uid_of("GPUBudget", "", name, 0)),
         "spec": {"parent": parent, "classes": classes, "namespaceSelector": {"matchLabels": labels}},
+        "status": status or {},
     }
 
 
