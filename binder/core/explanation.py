@@ -94,7 +94,7 @@ def explain(wish: Wish, sites: Sites, room: Room, nodes: Mapping[tuple[str, str]
     if nearest and stages[-1] is Reason.NO_ROOM:
         free = sites.free[nearest] + sum(wish.held.get(nearest, {}).values())
         text += f"; nearest is {nearest} with {max(0, free)} free"
-    elif nearest and stages[-1] is Reason.OTHER_RESOURCES:
+    elif nearest:
         text += f"; nearest is {nearest}, short of {room.nodes[nearest].misses(wish.other)}"
     return Explanation(stages[-1], text, {s: counts[s] for s in stages}, nearest)
 

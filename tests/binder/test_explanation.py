@@ -10,6 +10,8 @@ from model.nodes import Node
 from model.reasons import Reason
 from model.selectors import NodeSelector
 from tests.binder.deciding import decide
+from tests.binder.test_volumes import claim as disk
+from tests.binder.test_volumes import volume
 from tests.builders import H100, T4, gpu_class, launcher, node, order, raw_pod, started_vm, state, vm, vmi
 
 NODES = (
@@ -130,7 +132,7 @@ def test_too_large_counts_the_nodes_that_offer_some() -> None:
 
 def test_stages_come_in_their_order_whatever_node_comes_first() -> None:
     """R8: a, b, e; and each node once, by name."""
-    nodes = [node("z", ready="False"), node("a", 2), node("m", 2, labels={"x": "y"})]
+    nodes = [node("m", 2, labels={"x": "y"}), node("a", 2), node("z", ready="False")]
     wanted = started_vm("vm1", 2, node_selector={"x": "y"})
     there = state(*nodes, raw_pod("r", "m", 1), gpu_class(), *wanted)
     (waiting,) = decide(there).waiting
@@ -167,3 +169,21 @@ def test_room_that_has_come_free_while_the_pass_went_on_says_so() -> None:
         Wish(claim_set.needs, excluded="a"), world.sites_for(claim_set), world.room, there.of(Node)
     )
     assert (alone.reason, alone.message) == (Reason.NO_ROOM, f"no other node offers 1 of {H100}")
+
+
+def test_node_that_offers_none_of_two_resources_does_not_offer_some() -> None:
+    """R12: what it does not name it has none of."""
+    wanted = started_vm("vm1", 1, requests={T4: "9"})
+    there = state(node("a", 0), node("b", 1), gpu_class(), gpu_class("t4", T4), *wanted)
+    (waiting,) = decide(there).waiting
+    assert waiting.message == f"no node offers 1 of {H100}, 9 of {T4}: 1 have some of it"
+
+
+def test_nearest_of_a_set_with_a_disk_is_a_node_that_its_disk_reaches() -> None:
+    """R8c, R8e."""
+    mounted = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "disk"}}]}
+    nodes = [node(name, 2, labels={"host": name}) for name in "ab"]
+    disks = (disk(volumeName="pv"), volume("pv", "b"))
+    there = state(*nodes, raw_pod("r", "b", 1), gpu_class(), *disks, *started_vm("vm1", 2, **mounted))
+    (waiting,) = decide(there).waiting
+    assert (waiting.reason, waiting.nearest) == (Reason.NO_ROOM, "b")

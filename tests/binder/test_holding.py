@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from binder.core.policy import Policy
 from binder.core.refusals import look_of
+from binder.core.scene import Scene
+from binder.core.world import look_at
 from model.decisions import DeletePod, WarnVmi
 from model.reasons import Reason
 from projections.folds import rejections, vm_history
@@ -125,3 +128,13 @@ def test_stuck_launcher_without_any_claim_is_told_under_its_vms_name() -> None:
     binder.passes(there)
     (warn,) = (one for one in binder.passes(there, after_s=121).decisions if isinstance(one, WarnVmi))
     assert (warn.set, warn.reason) == ("default/vm1", Reason.NODES_REFUSED)
+
+
+def test_pass_wakes_at_the_first_moment_that_is_still_to_come() -> None:
+    """R13, R20, R39: what is due now has been looked at."""
+    scene = Scene(look_at(state(), {}), Memory(), Policy(), NOW_MS)
+    scene.wake_by(NOW_MS)
+    assert scene.wake_at_ms is None
+    for later in (5, 3, 4):
+        scene.wake_by(NOW_MS + later)
+    assert scene.wake_at_ms == NOW_MS + 3

@@ -79,10 +79,11 @@ def test_pin_is_the_one_node_that_every_term_names(terms: list[Any], pin: str) -
         ([], [{"matchFields": [PIN, OTHER_NAME]}], [{"matchFields": [PIN, OTHER_NAME]}]),
         ([], [{"matchExpressions": [ZONE]}, {"matchFields": [PIN]}], None),
         ([GATE], [{"matchFields": [PIN]}], [{"matchFields": [PIN]}]),
+        ([], [{}], [{}]),
     ],
     ids=[
         "label", "name", "the pin alone", "one term allows all", "no pin", "pin not last",
-        "term without a pin", "gated",
+        "term without a pin", "gated", "a term that nothing matches",
     ],
 )  # fmt: skip
 def test_constraint_before_the_pin_is_what_the_user_wrote(

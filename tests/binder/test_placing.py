@@ -22,6 +22,7 @@ from tests.builders import (
     node,
     order,
     pinned_launcher,
+    raw_pod,
     running_vm,
     started_vm,
     state,
@@ -263,3 +264,21 @@ def test_lost_rest_of_a_set_beside_its_running_launcher_says_so() -> None:
     lose = decide(state(*running_on_b(node("b", 1), claims="o,p")), *live).decisions[0]
     assert isinstance(lose, LoseClaim)
     assert lose.message == "another claim of its set is Lost, and no node takes them all"
+
+
+def test_budget_counts_what_the_pass_has_placed_beside_what_is_held() -> None:
+    """R27: two are allowed, one is held, so one of three gets its unit; a set asks for all it wants at once."""
+    there = (node(units=9), gpu_class(), namespace(), budget(h100=2))
+    held = order("held", node="gpu-1")
+    assert set(bound_to(decide(state(*there), held, order("a"), order("b"), order("c")))) == {"a"}
+    pair = [order("a"), order("b")]
+    assert bound_to(decide(state(*there, vm(claims="a,b")), held, *pair)) == {}
+    assert set(bound_to(decide(state(*there, vm(claims="a,b")), *pair))) == {"a", "b"}
+
+
+def test_two_raw_pods_on_one_node_take_what_both_ask_for() -> None:
+    """R26."""
+    pods = (raw_pod("r", "gpu-1"), raw_pod("s", "gpu-1"))
+    there = state(node(units=3), gpu_class(), *pods)
+    assert bound_to(decide(there, order("two", 2))) == {}
+    assert bound_to(decide(there, order("one"))) == {"one": "gpu-1"}

@@ -16,8 +16,8 @@ from pathlib import Path
 NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", "runs", "found")
 PROPERTY = re.compile(r"^( +)@property\n\1def (\w+)\(self\)", re.MULTILINE)
 CHOSEN = ["-k", "not hypothesis and not time_grows and not cost_is_linear"]
-"""Tables only. Tests that draw examples take longer than all these: what only they notice lacks a table. Tests
-that measure time would fail beside other mutants for that alone."""
+"""Tables only. Tests that draw examples take longer than all these: what only they notice lacks a table.
+Tests that measure time would fail beside other mutants for that alone."""
 PLUGINS = ("no:cacheprovider", "no:xdist", "no:randomly")
 
 
