@@ -142,7 +142,7 @@ def _asks_for_a_password(address: str) -> LogRefused:
 
 def _short(answer: object) -> str:
     """Without the place in a script, which tells a user nothing; never so long that the step is lost."""
-    text = re.sub(r"\.? script: [0-9a-f]*, on @user_script:\d+\.?", "", str(answer)).rstrip(".")
+    text = re.sub(r"\.? script: (?:[0-9a-f]+, )?on @user_script:\d+\.?", "", str(answer)).rstrip(".")
     return text if len(text) <= MAX_ANSWER else text[:MAX_ANSWER] + "..."
 
 
