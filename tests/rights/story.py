@@ -19,7 +19,7 @@ from kube.errors import NotFound
 from kube.port import Json, ObjectKey, Selection, list_all
 from model.kinds import WATCHED
 from model.names import GATE
-from model.resources import GPU_CLASSES, NAMESPACES, NODES, PODS, VIRTUAL_MACHINE_INSTANCES
+from model.resources import GPU_BUDGETS, GPU_CLASSES, NAMESPACES, NODES, PODS, VIRTUAL_MACHINE_INSTANCES
 from simulator.actors.kubelet import REFUSE, Kubelet
 from simulator.cluster import playing
 from simulator.objects import gpu_node
@@ -48,6 +48,8 @@ async def live(plane: ControlPlane, folder: Path, redis: str) -> None:
         await client.create(NAMESPACES, {"metadata": {"name": stage.namespace}})
         spec = {"resourceName": stage.resource, "nodeSelector": LABEL}
         await client.create(GPU_CLASSES, {"metadata": {"name": stage.class_name}, "spec": spec})
+        budget: Json = {"namespaceSelector": {}, "classes": {stage.class_name: 1000}}
+        await client.create(GPU_BUDGETS, {"metadata": {"name": stage.class_name}, "spec": budget})
         for name, knobs in NODES_AT_FIRST.items():
             body: Json = gpu_node(f"{stage.namespace}-{name}", {stage.resource: 1})
             body["metadata"]["annotations"] = knobs
