@@ -18,6 +18,7 @@ from binder.core.policy import Policy
 from binder.core.run_pass import PassResult, run_pass
 from binder.core.snapshot import decode_state, encode_state
 from binder.core.state import ClusterState, fold_entry
+from binder.core.usage import drift_units
 from binder.core.world import World
 from binder.effects.carry_out import Outcome, carry_out
 from binder.effects.leased import WRITE_TIMEOUT_S, LeasedClient
@@ -41,6 +42,7 @@ from kube.port import Client
 from model.decisions import Decision, WarnPod, WarnVmi
 from model.instants import rfc3339
 from projections.folds import ledger
+from projections.folds.ledger import Entry
 from projections.folds.memory import PROJECTIONS, Memory, as_fields, recalled
 
 MAX_BATCH = 5000
@@ -100,6 +102,10 @@ class PassReport:
     """Sets that wait after a failure, and until when (s on the loop's clock)."""
     decide_s: float
     total_s: float
+    ledger: Mapping[str, Entry] = field(default_factory=dict)
+    """As it stands now; the next pass changes it."""
+    drift_units: int | None = None
+    """How far the books were from what is counted from nothing, when that was counted."""
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
@@ -182,14 +188,17 @@ class Term:
 
     async def _save_snapshot_when_due(self) -> None:
         """After a concluded pass: nothing up to our position is unacknowledged then."""
-        is_old = _now_s() - self._snapshot_at_s > SNAPSHOT_S and self._since_snapshot
-        if not is_old and self._since_snapshot < SNAPSHOT_ENTRIES:
+        if not self._is_snapshot_due():
             return
         await self._check_nothing_lost()
         post = self.post
         await post.log.save_snapshot(post.leader.epoch, Snapshot(self.position, encode_state(self.state)))
         await post.log.trim(post.retention, post.now_ms())
         self._snapshot_at_s, self._since_snapshot = _now_s(), 0
+
+    def _is_snapshot_due(self) -> bool:
+        is_old = _now_s() - self._snapshot_at_s > SNAPSHOT_S and self._since_snapshot > 0
+        return is_old or self._since_snapshot >= SNAPSHOT_ENTRIES
 
     async def _drain(self) -> int:
         """Read until it is quiet; returns how many entries say more than that a watcher lives."""
@@ -240,7 +249,9 @@ class Term:
         outcomes = await self._carry_out(result.decisions, now_ms)
         await self._conclude(outcomes)
         failing = dict(self._patience.failing)
-        post.observer.pass_done(PassReport(entries, result, outcomes, failing, decide_s, _now_s() - began))
+        drift = drift_units(self._world) if self._is_snapshot_due() else None
+        took_s, kept = _now_s() - began, self.memory.ledger
+        post.observer.pass_done(PassReport(entries, result, outcomes, failing, decide_s, took_s, kept, drift))
         await self._save_snapshot_when_due()
 
     async def _carry_out(self, decisions: Sequence[Decision], now_ms: int) -> tuple[Outcome, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from binder.core.books import ClassUse
 from binder.core.state import ClusterState, Key
-from binder.core.usage import budget_use, class_use
+from binder.core.usage import budget_use, class_uses
 from binder.core.world import World, look_at
 from kube.errors import NotFound
 from kube.port import Reader, list_all
@@ -107,8 +107,8 @@ def node_holdings(world: World) -> list[NodeHolding]:
 
 def class_lines(world: World) -> list[ClassLine]:
     """Every class, by name."""
-    classes = sorted(world.relations.classes.items())
-    return [ClassLine(name, one.spec.resource_name, class_use(world, one)) for name, one in classes]
+    classes, uses = sorted(world.relations.classes.items()), class_uses(world)
+    return [ClassLine(name, one.spec.resource_name, uses[name]) for name, one in classes]
 
 
 def budget_lines(world: World) -> list[BudgetLine]:

@@ -15,6 +15,7 @@ from binder.consumer import PassReport
 from binder.effects.carry_out import Outcome
 from eventlog.errors import LogError, LogReplaced, LogUnavailable
 from eventlog.port import LogInfo
+from gpubinder.ledger_metrics import LedgerCollector
 from gpubinder.logs import Repeats, say
 from ingest.causes import Cause
 
@@ -54,6 +55,11 @@ class Metrics:
         self.events = Counter("gpubinder_watch_events", "Watched changes", labels, registry=to)
         self.restarts = Counter(
             "gpubinder_watch_restarts", "Restarts of a watch loop", ["kind", "cause"], registry=to
+        )
+        self.holdings = LedgerCollector()
+        to.register(self.holdings)
+        self.drift = Gauge(
+            "gpubinder_ledger_drift_units", "Books against a count from nothing; must be 0", registry=to
         )
         self.quarantined = Counter("gpubinder_quarantined", "Objects and entries not read", registry=to)
 
@@ -149,6 +155,8 @@ class Observer:
             m.effects.labels(verb, _result(outcome)).inc()
             self._say_outcome(verb, outcome, report)
         self.is_ready = not report.result.blocked
+        m.holdings.ledger = report.ledger
+        self._note_drift(report.drift_units)
         self._say_pass(report)
 
     def entry_unreadable(self, entry_id: str, why: str) -> None:
@@ -200,7 +208,16 @@ class Observer:
     def term_ended(self, why: str) -> None:
         """We are not any more."""
         self._metrics.leader.set(0)
+        self._metrics.holdings.ledger = {}
         say(logging.WARNING if why else logging.INFO, "term_ended", cause=why or "stopped")
+
+    def _note_drift(self, units: int | None) -> None:
+        if units is None:
+            return
+        self._metrics.drift.set(units)
+        if units:
+            next_step = "restart the binder: it counts anew; report it"
+            say(logging.ERROR, "ledger_drifted", units=units, cause="a fault of the books", next=next_step)
 
     def _say_pass(self, report: PassReport) -> None:
         if report.result.blocked != self._last_blocked:

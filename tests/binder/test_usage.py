@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binder.core.books import ClassUse, Use
-from binder.core.usage import budget_use, class_use
+from binder.core.usage import budget_use, class_uses, drift_units
 from binder.core.world import World, look_at
 from model.claims import GPUClaim, Phase
 from model.meta import Lean
@@ -42,29 +42,29 @@ def test_units_of_a_class_are_counted_by_who_has_them() -> None:
         raw_pod("r", "b", 2),
     )
     held = (order("o", 1, node="a"), order("p", 5), lost("l", 3))
-    found = class_use(world(*objects, *running_vm("vm1", node="a"), live=held), gpu_class())
+    found = class_uses(world(*objects, *running_vm("vm1", node="a"), live=held))["h100"]
     assert found == ClassUse(nodes=2, allocatable=8, bound=1, raw=3, lost=3, pending=5, free=4)
 
 
 def test_claim_that_says_bound_and_names_no_node_is_pending() -> None:
     odd = order("o")
     odd = odd.model_copy(update={"status": odd.status.model_copy(update={"phase": Phase.BOUND})})
-    assert class_use(world(node(), gpu_class(), live=(odd,)), gpu_class()).pending == 1
+    assert class_uses(world(node(), gpu_class(), live=(odd,)))["h100"].pending == 1
 
 
 def test_classes_of_one_resource_share_what_is_free_and_raw() -> None:
     objects = (node("a", 4), gpu_class("one"), gpu_class("two"), raw_pod("r", "a"))
     there = world(*objects, live=(order("o", 2, class_name="one", node="a"),))
-    one, two = (class_use(there, gpu_class(name)) for name in ("one", "two"))
+    one, two = (class_uses(there)[name] for name in ("one", "two"))
     assert (one.bound, one.raw, one.free) == (2, 1, 1)
     assert (two.bound, two.raw, two.free) == (0, 1, 1)
 
 
 def test_overbooked_node_has_nothing_free_and_takes_nothing_from_others() -> None:
     """Case 006: allocatable goes to zero while units are held."""
-    found = class_use(
-        world(node("a", 0), node("b", 2), gpu_class(), live=(order("o", 3, node="a"),)), gpu_class()
-    )
+    found = class_uses(world(node("a", 0), node("b", 2), gpu_class(), live=(order("o", 3, node="a"),)))[
+        "h100"
+    ]
     assert (found.bound, found.free) == (3, 2)
 
 
@@ -91,3 +91,13 @@ def test_budget_counts_claims_in_every_phase_and_of_pods_what_they_do_not_cover(
 def test_budget_over_no_namespace_uses_nothing() -> None:
     there = world(gpu_class(), namespace("other"), budget("b", labels={"team": "x"}), live=(order("o"),))
     assert budget_use(there) == {"b": Use()}
+
+
+def test_books_that_are_wrong_show_as_drift() -> None:
+    """A fault of the books must be seen: by as many units as they are off."""
+    there = world(
+        node("a", 4), gpu_class(), namespace("default"), budget("b"), live=(order("o", 2, node="a"),)
+    )
+    assert drift_units(there) == 0
+    there.books.take_claim(order("p", 3), 1)
+    assert drift_units(there) == 3 + 3, "the class's Pending units, and the budget's"

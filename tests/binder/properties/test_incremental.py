@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from binder.core.bookkeeping import all_fields, entry_of
 from binder.core.run_pass import run_pass
 from binder.core.snapshot import decode_state, encode_state
-from binder.core.usage import budget_use, class_use
+from binder.core.usage import budget_use, class_uses
 from binder.core.world import World, look_at
 from tests.binder.properties.budget import examples
 from tests.binder.properties.events import Event, events, happen, start
@@ -40,8 +40,8 @@ def assert_equals_from_nothing(life: Life) -> None:
 
 def assert_books_equal_usage(world: World) -> None:
     """What is kept by difference, and what is counted from nothing."""
-    for name, gpu_class in world.relations.classes.items():
-        assert world.books.class_use(name) == class_use(world, gpu_class), name
+    for name, use in class_uses(world).items():
+        assert world.books.class_use(name) == use, name
     counted = {
         name: (nonzero(use.classes), nonzero(use.resources)) for name, use in budget_use(world).items()
     }

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binder.core.run_pass import PassResult
-from binder.core.usage import budget_use, class_use
+from binder.core.usage import budget_use, class_uses
 from binder.effects.status_writer import status_difference
 from model.claims import GPUBudget, GPUClass
 from model.decisions import WriteBudgetStatus, WriteClassStatus
@@ -61,7 +61,7 @@ def assert_statuses_are_right(life: Life) -> None:
     world = life.look()
     for (_, name), one in life.state.of(GPUClass).items():
         if one.metadata.deletion_timestamp is None:
-            use, status = class_use(world, one), one.status
+            use, status = class_uses(world)[name], one.status
             numbers = (
                 status.nodes,
                 status.allocatable,
