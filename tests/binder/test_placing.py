@@ -267,7 +267,7 @@ def test_lost_rest_of_a_set_beside_its_running_launcher_says_so() -> None:
 
 
 def test_budget_counts_what_the_pass_has_placed_beside_what_is_held() -> None:
-    """R27: two are allowed, one is held, so one of three gets its unit; a set asks for all it wants at once."""
+    """R27: two are allowed, one is held, so one of three gets one; a set asks for all it wants at once."""
     there = (node(units=9), gpu_class(), namespace(), budget(h100=2))
     held = order("held", node="gpu-1")
     assert set(bound_to(decide(state(*there), held, order("a"), order("b"), order("c")))) == {"a"}
