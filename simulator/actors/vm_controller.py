@@ -192,8 +192,21 @@ async def _write_status(stage: Stage, vm: Json, vmi: Json | None, failure: Json 
 def _printable(vm: Json, vmi: Json | None, failure: Json | None) -> str:
     if vm["metadata"].get("deletionTimestamp"):
         return "Terminating"
+    if vmi is not None and phase_of(vmi) not in FINAL and vmi["metadata"].get("deletionTimestamp"):
+        return "Stopping"
+    if vmi is not None and phase_of(vmi) == "Running":
+        return "Running"
+    if vmi is not None and _is_unschedulable(vmi):
+        return "ErrorUnschedulable"
     if vmi is not None and phase_of(vmi) not in FINAL:
-        if vmi["metadata"].get("deletionTimestamp"):
-            return "Stopping"
-        return "Running" if phase_of(vmi) == "Running" else "Starting"
+        return "Starting"
     return "CrashLoopBackOff" if failure else "Stopped"
+
+
+def _is_unschedulable(vmi: Json) -> bool:
+    """By the condition that the VMI first took over: one that was gated then is never called so."""
+    scheduled = condition((vmi.get("status") or {}).get("conditions"), "PodScheduled")
+    return scheduled is not None and (scheduled["status"], scheduled.get("reason")) == (
+        "False",
+        "Unschedulable",
+    )

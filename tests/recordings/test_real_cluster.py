@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from difflib import ndiff
 
@@ -20,7 +20,7 @@ from simulator.cluster import kubevirt, playing
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import control_plane
 from tests.recordings.playing import CLASS, WATCHED, Played, act_out, watching
-from tests.recordings.races import LATE_LOOKS, RACES, settled
+from tests.recordings.races import LATE_LOOKS, RACES, Race, settled
 from tests.recordings.recording import Event, recorded
 from tests.recordings.steps import STEPS
 from tests.recordings.timeline import timelines
@@ -88,9 +88,8 @@ def is_in_use(node: Json) -> bool:
     return bool(ready) and ready["status"] == "True" and not node["spec"].get("taints")
 
 
-def told(events: list[Event]) -> dict[str, list[str]]:
+def told(events: list[Event], races: Sequence[Race] = (*RACES, *LATE_LOOKS)) -> dict[str, list[str]]:
     mine = [event for event in events if event.kind in _KINDS and is_mine(event)]
-    races = (*RACES, *LATE_LOOKS)
     return {role: settled(states, races) for role, states in timelines(mine).items()}
 
 

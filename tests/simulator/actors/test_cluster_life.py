@@ -70,6 +70,28 @@ async def set_dead(server: ApiServer, value: str | None) -> None:
     await server.patch(ObjectKey(r.NODES, "gpu-1"), {"metadata": {"annotations": {DEAD: value}}})
 
 
+@pytest.mark.parametrize(("is_sold", "status"), [(False, "ErrorUnschedulable"), (True, "Starting")])
+def test_vm_without_room_calls_itself_unschedulable_unless_it_was_gated(is_sold: bool, status: str) -> None:
+    """As virt-controller does: a VMI takes over its launcher's first condition and no later one."""
+
+    async def story(server: ApiServer, _: Clock) -> Any:
+        if is_sold:
+            sold = {"metadata": {"name": "h100"}, "spec": {"resourceName": H100}}
+            await server.create(r.GPU_CLASSES, sold)
+        await server.create(r.VIRTUAL_MACHINES, gpu_vm("vm", {H100: 3}))
+        await asyncio.sleep(1)
+        (launcher,) = server.store.scan(r.PODS)
+        await server.patch(
+            ObjectKey(r.PODS, launcher["metadata"]["name"], "default"), {"spec": {"schedulingGates": None}}
+        )
+        await asyncio.sleep(1)
+        assert told(server) == {launcher["metadata"]["name"]: "- Pending Unschedulable"}
+        vm = await server.get(ObjectKey(r.VIRTUAL_MACHINES, "vm", "default"))
+        return vm["status"]["printableStatus"]
+
+    assert lived(story) == status
+
+
 def test_pods_take_the_node_with_most_room_and_then_the_first_name() -> None:
     async def story(server: ApiServer, _: Clock) -> Any:
         await create(server, pod("a"), pod("b"), pod("c", 2), pod("d"))
