@@ -110,7 +110,7 @@ def _in_writable_folder(_: click.Context, __: click.Parameter, path: Path | None
 @click.version_option(package_name="gpubinder")
 def main() -> None:
     """Give GPUs to KubeVirt virtual machines, and keep the promise."""
-    # Nothing is left to be collected at the end, and looking for it took up to three seconds of a busy machine.
+    # Nothing is left to collect at the end, and looking for it took up to three seconds of a busy machine.
     atexit.register(gc.freeze)
 
 
