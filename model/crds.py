@@ -23,16 +23,33 @@ class Column:
     name: str
     path: str
     type: str = "string"
+    priority: int = 0
+    """1: shown with `-o wide` only."""
+
+    @property
+    def body(self) -> Json:
+        """As a CRD has it."""
+        shown = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        return shown | ({"priority": self.priority} if self.priority else {})
+
+
+def _condition(of: str, part: str) -> str:
+    return f".status.conditions[?(@.type=='{of}')].{part}"
 
 
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
-_PLACED = ".status.conditions[?(@.type=='Placed')].reason"
 _CLASS_COLUMNS = (
     Column("Resource", ".spec.resourceName"),
     Column("Default", ".spec.default", "boolean"),
+    Column("Ready", _condition("Ready", "status")),
+    Column("Nodes", ".status.nodes", "integer"),
     Column("Allocatable", ".status.allocatable", "integer"),
     Column("Bound", ".status.bound", "integer"),
     Column("Free", ".status.free", "integer"),
+    Column("Raw", ".status.raw", "integer", priority=1),
+    Column("Pending", ".status.pending", "integer", priority=1),
+    Column("Lost", ".status.lost", "integer", priority=1),
+    Column("Reason", _condition("Ready", "reason"), priority=1),
     _AGE,
 )
 _CLAIM_COLUMNS = (
@@ -41,10 +58,19 @@ _CLAIM_COLUMNS = (
     Column("Phase", ".status.phase"),
     Column("Node", ".status.nodeName"),
     Column("VM", ".status.vm.name"),
-    Column("Reason", _PLACED),
+    Column("Reason", _condition("Placed", "reason")),
     _AGE,
 )
-_BUDGET_COLUMNS = (Column("Parent", ".spec.parent"), _AGE)
+_BUDGET_COLUMNS = (
+    Column("Parent", ".spec.parent"),
+    Column("Valid", _condition("Valid", "status")),
+    Column("Limits", ".spec.classes"),
+    Column("Used", ".status.used.classes"),
+    Column("Raw limits", ".spec.resources", priority=1),
+    Column("Raw used", ".status.used.resources", priority=1),
+    Column("Reason", _condition("Valid", "reason"), priority=1),
+    _AGE,
+)
 
 
 def all_crds() -> list[Json]:
@@ -77,7 +103,7 @@ def _crd(
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
         "subresources": {"status": {}},
-        "additionalPrinterColumns": [{"name": c.name, "type": c.type, "jsonPath": c.path} for c in columns],
+        "additionalPrinterColumns": [column.body for column in columns],
     }
     names = {
         "kind": resource.kind,

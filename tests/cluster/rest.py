@@ -46,6 +46,15 @@ class Rest:
             raw = answer.read()
         return json.loads(raw) if raw[:1] in (b"{", b"[") else raw
 
+    def columns(self, path: str) -> dict[str, Any]:
+        """One object's cells by the column's name, as `kubectl get -o wide` asks for them."""
+        url, accept = self._server + path, "application/json;as=Table;v=v1;g=meta.k8s.io"
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
+        with self._opener.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT_S) as answer:
+            table = json.loads(answer.read())
+        names = [one["name"] for one in table["columnDefinitions"]]
+        return dict(zip(names, table["rows"][0]["cells"], strict=True))
+
     def is_ready(self) -> bool:
         """Whether /readyz says ok."""
         try:
