@@ -72,7 +72,8 @@ def test_binder_that_is_not_active_any_more_shows_nothing_old() -> None:
 
 def test_drift_is_shown_and_told(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """It must be 0; where it was not counted it stands."""
-    monkeypatch.setattr(LOGGER, "propagate", True)
+    monkeypatch.setattr(LOGGER, "propagate", False)
+    monkeypatch.setattr(LOGGER, "handlers", [caplog.handler])  # whatever the tests before have left there
     with caplog.at_level(logging.INFO, LOGGER.name):
         metrics, observer = told(LEDGER, drift=4)
         observer.pass_done(PassReport(1, PassResult(), (), {}, 0.1, 0.2, LEDGER))
