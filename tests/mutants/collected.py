@@ -6,6 +6,8 @@ the fork has only to run the mutant's tests, quickest first, until one fails.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterable
 
 import pytest
@@ -15,9 +17,15 @@ from _pytest.runner import runtestprotocol
 from mutmut.configuration import config
 from mutmut.runners.harness import PytestRunner
 from mutmut.utils.file_utils import change_cwd
+from mutmut.workers import isolation
 from mutmut.workers.isolation import ForkRunner
 
-FAILED, PASSED = 1, 0
+PASSED, FAILED, ENDLESS = 0, 1, 36
+"""As mutmut reads exit statuses."""
+MOST_S = float(os.environ.get("MUTANT_MOST_S", "15"))
+"""Processor time that one table may take with a mutant; without any the longest takes one second."""
+MOST_WALL_S = 300
+"""For one that waits for what never comes."""
 
 
 def collected() -> dict[str, pytest.Item]:
@@ -32,7 +40,12 @@ def collected() -> dict[str, pytest.Item]:
 
 
 def install() -> None:
-    """Let mutmut's forks run collected tests."""
+    """Let mutmut's forks run collected tests, and end by their own alarms.
+
+    mutmut would signal a process by its number when its time is up, also one that has long ended and whose
+    number is somebody else's.
+    """
+    isolation.register_timeout = lambda **_: None  # type: ignore[assignment]
     items: dict[str, pytest.Item] = {}
     begin = ForkRunner.startup
 
@@ -44,6 +57,8 @@ def install() -> None:
     def run_tests(runner: PytestRunner, *, mutant_name: str | None, tests: Iterable[str]) -> int:
         if mutant_name is None:  # the tests without a mutant, before the first
             return from_nothing(runner, mutant_name=None, tests=tests)
+        for alarm in (signal.SIGVTALRM, signal.SIGALRM):
+            signal.signal(alarm, lambda *_: os._exit(ENDLESS))
         with change_cwd("mutants"):
             return PASSED if all(_passes(items[name]) for name in tests) else FAILED
 
@@ -52,4 +67,6 @@ def install() -> None:
 
 
 def _passes(item: pytest.Item) -> bool:
+    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_S)
+    signal.setitimer(signal.ITIMER_REAL, MOST_WALL_S)
     return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))

@@ -33,11 +33,19 @@ def fits(box: Box, value: int) -> bool:
     return box.low <= value < box.high
 
 
+def first_gap(seen: list[int]) -> int:
+    """The first number that is not there; some of its mutants never end."""
+    number = 0
+    while number in seen:
+        number += 1
+    return number
+
+
 def note(seen: list[int]) -> None:
     """One more."""
     seen.append(0)
 '''
-CHECKS = """from tiny.box import Box, fits, note
+CHECKS = """from tiny.box import Box, first_gap, fits, note
 
 
 def test_size():
@@ -46,6 +54,10 @@ def test_size():
 
 def test_value_fits():
     assert fits(Box(0, 2), 0) and not fits(Box(0, 2), 5)
+
+
+def test_gap():
+    assert (first_gap([1]), first_gap([0, 1])) == (0, 2)
 
 
 def test_note():
@@ -76,7 +88,7 @@ def test_planted_survivors_are_found_and_a_justified_one_is_no_news(tmp_path: Pa
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
-    command, env = [sys.executable, "-c", RUN], {"PYTHONPATH": str(ROOT)}
+    command, env = [sys.executable, "-c", RUN], {"PYTHONPATH": str(ROOT), "MUTANT_MOST_S": "0.5"}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     found = json.loads((tmp_path / "found.json").read_text("utf-8"))
