@@ -57,7 +57,7 @@ def test_value_fits():
 
 
 def test_gap():
-    assert (first_gap([1]), first_gap([0, 1])) == (0, 2)
+    assert [first_gap(seen) for seen in ([1], [0], [0, 1])] == [0, 1, 2]
 
 
 def test_note():
