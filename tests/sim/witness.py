@@ -161,7 +161,7 @@ class Judge:
         for _, why in checks.no_more_is_booked_than_a_node_ever_had(view, self.past.most):
             self.fail(why)
         term = self._terms[process]
-        if report.failed or not term.is_current:
+        if report.failed or report.failing or not term.is_current:  # who failed is let wait a while
             return
         wrongs = dict(wrong for check in self._lasting_checks(term) for wrong in check(view))
         self._lasting = {of: self._lasting.get(of, 0) + 1 for of in wrongs}
