@@ -30,7 +30,6 @@ from model.kubevirt import VirtualMachine, VirtualMachineInstance
 from model.names import ANNOTATION_CLASS
 from model.pods import Pod
 from model.reasons import Reason
-from model.requests import effective_request
 
 _MAX_NAME = 253
 """The longest name of a Kubernetes object (RFC 1123 subdomain)."""
@@ -84,11 +83,13 @@ def order_set_key(key: Key) -> str:
     return f"{key[0]}/{key[1]} (order)"
 
 
-def shape_of(classes: tuple[GPUClass, ...], needs: Mapping[str, int], pod: Pod | None) -> Shape:
+def shape_of(
+    classes: tuple[GPUClass, ...], needs: Mapping[str, int], pod: Pod | None, world: Relations
+) -> Shape:
     """What is wanted of a node: by the classes, and by the launcher as it was before our pin."""
     if pod is None:
         return Shape(Constraints(classes), needs)
-    request = effective_request(pod)
+    request = world.request_of(pod)
     other = {PODS: 1} | {r: n for r, n in sorted(request.items()) if r not in needs and n > 0}
     selector = tuple(sorted(pod.spec.node_selector.items()))
     return Shape(Constraints(classes, selector, affinity_before_pin(pod)), needs, other)
@@ -150,14 +151,14 @@ def _measured(whole: ClaimSet, world: Relations) -> ClaimSet:
     classes = {member.gpu_class.metadata.name: member.gpu_class for member in whole.members}
     pod = whole.launcher.pod if whole.launcher else None
     nodes = tuple(sorted({member.node for member in whole.members if member.node}))
-    shape = shape_of(tuple(one for _, one in sorted(classes.items())), units_of(whole.members), pod)
+    shape = shape_of(tuple(one for _, one in sorted(classes.items())), units_of(whole.members), pod, world)
     return replace(whole, shape=world.shapes.setdefault(shape, shape), nodes=nodes)
 
 
 def _gated(whole: ClaimSet, world: Relations) -> ClaimSet:
     """The set of a gated launcher (R7)."""
     assert whole.launcher is not None
-    asked = effective_request(whole.launcher.pod)
+    asked = world.request_of(whole.launcher.pod)
     missing = {resource: n for resource, n in asked.items() if resource in world.sold and n > 0}
     names = orders_named_by(whole.launcher.vmi.metadata)
     if not missing and not names:

@@ -19,7 +19,6 @@ from binder.core.sets import ClaimSet, Obstacle, Stage
 from binder.core.volumes import volume_reach
 from binder.core.writing import pin
 from model.claims import GPUClass
-from model.requests import effective_request
 from projections.folds import targets
 from projections.folds.memory import Lesson
 
@@ -72,9 +71,9 @@ def _place(guest: ClaimSet, scene: Scene) -> None:
 def _guest(target: Launcher, links: Relations) -> ClaimSet:
     """A set without members: what the target asks for, of nodes that the VMI's classes accept."""
     meta = target.pod.metadata
-    asked = effective_request(target.pod)
+    asked = links.request_of(target.pod)
     needs = {resource: n for resource, n in sorted(asked.items()) if resource in links.sold and n > 0}
-    shape = shape_of(_classes(target, needs, links), needs, target.pod)
+    shape = shape_of(_classes(target, needs, links), needs, target.pod, links)
     return ClaimSet(
         f"{meta.namespace}/{target.vmi.metadata.name}",
         (),
