@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import time
@@ -27,6 +28,7 @@ MAX_SHRUNK = 2
 
 def main() -> int:
     given = _arguments()
+    logging.disable()  # what actors say of requests that fail, which is what they are to do here
     began_s, totals, failed = time.monotonic(), Totals(), 0
     for play, of, command, script_of in _work(given):
         for what, report in reports(play, of, given.jobs):

@@ -34,7 +34,7 @@ def sets_are_whole(view: View) -> Iterator[Wrong]:
     for pod, vmi in view.launchers():
         if v.is_leaving(vmi) or v.phase(vmi) in v.ENDED:
             continue
-        claims = [one for one in view.claims_of(vmi) if view.resource_of(one) and not v.is_leaving(one)]
+        claims = [one for one in view.set_of(vmi) if view.resource_of(one) and not v.is_leaving(one)]
         phases = {v.phase(one) for one in claims}
         if {"Lost", "Bound"} <= phases:
             yield v.uid(vmi), f"3: the set of {v.full_name(vmi)} is partly Lost"
@@ -48,7 +48,7 @@ def pins_are_where_the_set_is(view: View) -> Iterator[Wrong]:
     for pod, vmi in view.launchers():
         if v.is_gated(pod) or v.phase(pod) in v.ENDED or v.is_leaving(pod) or v.is_leaving(vmi):
             continue
-        nodes = {v.node_of(one) for one in view.claims_of(vmi)} - {""}
+        nodes = {v.node_of(one) for one in view.set_of(vmi)} - {""}
         at = view.place_of(pod)
         if at and nodes - {at}:
             yield v.uid(pod), f"4: the launcher {v.full_name(pod)} is on {at}, its set on {sorted(nodes)}"

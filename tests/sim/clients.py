@@ -132,8 +132,8 @@ class ProcessClient:
         witness = self._witness
         if witness is None:
             return await self._body.call_api(WRITE, str(write.key), do, counts_as="lease")
-        await self._body.proceed()
-        witness.write_begins(write)
+        if not self._body.died.is_set():
+            witness.write_begins(write)  # at the moment of the decision to write: it may sleep after it
 
         async def do_and_tell() -> Any:
             old = self._server.store.read(write.key.resource, (write.key.namespace, write.key.name))

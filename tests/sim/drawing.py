@@ -14,6 +14,7 @@ NAMESPACES = ("t1", "t2")
 VM_NAMES = tuple(f"vm{number}" for number in range(5))
 ORDER_NAMES = ("o1", "o2")
 NODE_NAMES = tuple(f"gpu-{number}" for number in range(5))
+ACTIVE = "active"
 PROCESSES = ("p1", "p2", "p3")
 JUMPS_S = (-600, -30, -2, 2, 30, 50, 600)
 LIFE_S = (120.0, 420.0)
@@ -49,6 +50,10 @@ class Dice(random.Random):
 
     def process(self) -> str:
         return self.choice(PROCESSES)
+
+    def victim(self) -> str:
+        """A process, or whichever is active then."""
+        return self.choice((ACTIVE, ACTIVE, *PROCESSES))
 
     def at(self) -> str:
         return self.choice(("", self.node()))
@@ -94,6 +99,12 @@ def _raw(dice: Dice) -> dict[str, Any]:
     return {"ns": dice.choice(NAMESPACES), "name": dice.choice(("raw1", "raw2"))}
 
 
+def _raw_wish(dice: Dice) -> dict[str, Any]:
+    """Half of them go again soon, and take their time for it."""
+    for_s = dice.choice((0.0, 0.0, 10.0, 30.0))
+    return {"gpus": {H: dice.choice((1, 2))}, "node": dice.at(), "for_s": for_s}
+
+
 def _sale(dice: Dice) -> dict[str, Any]:
     return {"class": dice.gpu_class(), "units": dice.choice((1, 1, 2))}
 
@@ -105,9 +116,10 @@ def _budget(dice: Dice) -> tuple[str, dict[str, Any]]:
 
 
 def _doom(dice: Dice) -> tuple[str, dict[str, Any]]:
-    calls = dice.choice(("writes", "commit", "conclude", "append", "lease"))
-    nth, is_after, for_s = dice.randint(1, 6), dice.random() < 0.5, dice.choice((0, 0, 20, 60))
-    doom = {"name": dice.process(), "calls": calls, "nth": nth, "after": is_after, "for_s": for_s}
+    """It dies at a call to come; or sleeps there, as long as another needs to take over."""
+    calls = dice.choice(("writes", "writes", "commit", "conclude", "append", "lease"))
+    nth, is_after, for_s = dice.randint(1, 4), dice.random() < 0.5, dice.choice((0, 20, 60))
+    doom = {"name": dice.victim(), "calls": calls, "nth": nth, "after": is_after, "for_s": for_s}
     return "doom process", doom
 
 
@@ -149,19 +161,19 @@ DRAWS: tuple[tuple[int, Draw], ...] = (
     (2, _class),
     (1, lambda dice: ("delete class", {"name": dice.gpu_class()})),
     (1, lambda dice: ("set default", {"name": dice.gpu_class(), "default": dice.random() < 0.5})),
-    (3, lambda dice: ("create pod", _raw(dice) | {"gpus": {H: dice.choice((1, 2))}, "node": dice.at()})),
+    (3, lambda dice: ("create pod", _raw(dice) | _raw_wish(dice))),
     (3, lambda dice: ("delete pod", _raw(dice))),
     (2, lambda dice: ("forge launcher", dice.vm() | {"gpus": {H: 1}})),
     (2, lambda dice: ("forge claim", dice.vm() | {"class": dice.gpu_class()})),
     (1, lambda dice: ("forge owner", dice.order() | {"vm": dice.choice(VM_NAMES)})),
     (1, lambda dice: ("delete namespace", {"name": dice.choice(NAMESPACES)})),
-    (2, _process("start process")),
+    (4, _process("start process")),
     (1, lambda dice: ("switch process", {"name": dice.process(), "on": dice.random() < 0.7})),
-    (2, _process("stop process")),
-    (3, _process("kill process")),
-    (6, _doom),
-    (3, lambda dice: ("pause process", {"name": dice.process(), "for_s": dice.choice((3, 20, 40, 130))})),
-    (1, lambda dice: ("jump clock", {"name": dice.process(), "by_s": dice.choice(JUMPS_S)})),
+    (2, lambda dice: ("stop process", {"name": dice.victim()})),
+    (3, lambda dice: ("kill process", {"name": dice.victim()})),
+    (9, _doom),
+    (3, lambda dice: ("pause process", {"name": dice.victim(), "for_s": dice.choice((3, 20, 40, 130))})),
+    (1, lambda dice: ("jump clock", {"name": dice.victim(), "by_s": dice.choice(JUMPS_S)})),
     (1, lambda dice: ("empty log", {})),
     (2, lambda dice: ("compact", {})),
     (1, lambda dice: ("kubevirt away", {"for_s": dice.choice((10, 60, 200))})),
@@ -187,7 +199,7 @@ def _beginning(dice: Dice) -> list[Act]:
     acts += [Act(0.0, "create node", new_node(dice)[1] | {"name": node}) for node in nodes]
     arrives_s = dice.choice((0.0,) * 6 + (30.0,))
     acts.append(Act(arrives_s, "kubevirt arrives", {}))
-    for name in PROCESSES[: dice.choice((1, 1, 2, 2, 3))]:
+    for name in PROCESSES[: dice.choice((1, 2, 2, 2, 3))]:
         acts += [Act(dice.uniform(0.0, BEGIN_S), "start process", {"name": name})]
     vms = range(dice.randint(2, 8))
     acts += [Act(dice.uniform(0.0, 4 * BEGIN_S), *new_vm(dice)) for _ in vms]

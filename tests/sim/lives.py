@@ -18,9 +18,10 @@ from simulator.apiserver.server import ApiServer
 from simulator.cluster import gate_policy, living
 from simulator.virtual_time import Clock, run_virtual
 from tests.sim import checks
+from tests.sim.drawing import ACTIVE
 from tests.sim.faults import Body, Doom, Weather
 from tests.sim.past import Past
-from tests.sim.processes import Ground, Process, Told
+from tests.sim.processes import LEASE, Ground, Process, Told
 from tests.sim.script import Act, Script
 from tests.sim.staging import Stage
 from tests.sim.witness import Judge
@@ -98,7 +99,7 @@ class Life:
             self.stage.counts[act.do] += 1
 
     async def _do_to_processes(self, act: Act) -> None:
-        of = self.processes.get(str(act.to.get("name", "")))
+        of = self._process(str(act.to.get("name", "")))
         match act.do:
             case "start process":
                 self._start(str(act.to["name"]))
@@ -124,6 +125,12 @@ class Life:
             case "empty log":
                 self.ground.log.flush()
                 self.judge.past.log_emptied_s = self.judge.past.now_s()
+
+    def _process(self, name: str) -> Process | None:
+        """By its name; or the active one, by the lease."""
+        lease = self.ground.server.store.read(r.LEASES, LEASE) or {}
+        holder = str(lease.get("spec", {}).get("holderIdentity") or "")
+        return self.processes.get(holder.partition("-")[0] if name == ACTIVE else name)
 
     def _start(self, name: str) -> None:
         """A process of that name, if none lives; each has an identity of its own."""

@@ -24,7 +24,6 @@ class Past:
     """The most units a node of that name ever reported allocatable, by node and resource."""
     sick_s: dict[str, float] = field(default_factory=dict)
     """When something was last wrong with each node."""
-    budgets_changed_s: float = 0.0
     clock_jumped_s: float = -1e9
     log_emptied_s: float = -1e9
     deletions_s: list[float] = field(default_factory=list)
@@ -33,7 +32,8 @@ class Past:
     """By namespace, VM and node: when the node has refused a launcher of it, and which."""
     changed_s: dict[str, float] = field(default_factory=dict)
     """When each node last looked different: what ends the memory of a refusal (R13)."""
-    _budgets: Any = None
+    _revision: int = -1
+    _sick: set[str] = field(default_factory=set)
     _looks: dict[str, Any] = field(default_factory=dict)
 
     def now_s(self) -> float:
@@ -41,6 +41,10 @@ class Past:
 
     def look(self, view: View) -> None:
         now_s = self.now_s()
+        if self._revision == view.store.revision:  # nothing has changed: who was sick is
+            self.sick_s.update(dict.fromkeys(self._sick, now_s))
+            return
+        self._revision, self._sick = view.store.revision, set()
         sold = set(view.resource_of_class.values())
         looks = {name: _look(node) for name, node in view.nodes.items()}
         for name in looks.keys() | self._looks.keys():
@@ -55,13 +59,9 @@ class Past:
             held = view.held(name)
             is_short = any(offers.get(resource, 0) < held.get(resource, 0) for resource in sold)
             if is_short or not is_well(node, view):
-                self.sick_s[name] = now_s
-        for gone in {v.node_of(one) for one in view.of(r.GPU_CLAIMS)} - view.nodes.keys() - {""}:
-            self.sick_s[gone] = now_s
-        budgets = [(v.name(one), one["spec"]) for one in view.of(r.GPU_BUDGETS)]
-        spaces = [(v.name(one), one["metadata"].get("labels")) for one in view.of(r.NAMESPACES)]
-        if (budgets, spaces) != self._budgets:
-            self._budgets, self.budgets_changed_s = (budgets, spaces), now_s
+                self._sick.add(name)
+        self._sick |= {v.node_of(one) for one in view.of(r.GPU_CLAIMS)} - view.nodes.keys() - {""}
+        self.sick_s.update(dict.fromkeys(self._sick, now_s))
 
     def was_sick_lately(self, node: str) -> bool:
         return self.now_s() - self.sick_s.get(node, -1e9) < LAG_S

@@ -219,8 +219,10 @@ class Stage:
     async def _delete_order(self, ns: str, name: str) -> None:
         await self.server.delete(ObjectKey(r.GPU_CLAIMS, name, ns))
 
-    async def _create_pod(self, ns: str, name: str, gpus: dict[str, int], node: str) -> None:
-        await self.server.create(r.PODS, forging.raw_pod(ns, name, gpus, node))
+    async def _create_pod(self, ns: str, name: str, for_s: float, **to: Any) -> None:
+        await self.server.create(r.PODS, forging.raw_pod(ns, name, to["gpus"], to["node"]))
+        if for_s:
+            self._later(for_s, self._delete_pod, ns, name)
 
     async def _delete_pod(self, ns: str, name: str) -> None:
         await self.server.delete(ObjectKey(r.PODS, name, ns))

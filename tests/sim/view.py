@@ -155,6 +155,15 @@ class View:
                 found.append(claim)
         return found
 
+    def set_of(self, vmi: Raw) -> list[Raw]:
+        """Of those what is placed together: an order that the VMI no longer names is not (R16)."""
+        named = orders_named(vmi)
+        return [
+            claim
+            for claim in self.claims_of(vmi)
+            if controller(claim, "VirtualMachineInstance") == uid(vmi) or name(claim) in named
+        ]
+
     def resource_of(self, claim: Raw) -> str:
         return self.resource_of_class.get(str(claim["spec"]["className"]), "")
 

@@ -172,7 +172,9 @@ class Judge:
     def _lasting_checks(self, term: Term) -> Sequence[Callable[[View], Any]]:
         """Whom a node has refused, or for whom a VM that restarts is waited with units, waits rightly."""
         memory = term.replay.memory
-        if memory.rejections or memory.ended or not term.intent["policy"]["is_enabled"]:
+        if not term.intent["policy"]["is_enabled"]:
+            return ()  # R30: launchers go where the scheduler has room, and no claim follows
+        if memory.rejections or memory.ended:
             return [one for one in checks.LASTING if one is not checks.nobody_waits_for_nothing]
         return checks.LASTING
 

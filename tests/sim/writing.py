@@ -9,6 +9,9 @@ from typing import Any
 from binder.core.state import ClusterState
 from kube.port import DeleteOptions, Json
 from model import resources as r
+from model.claims import GPUBudget
+from model.kinds import BY_KIND
+from model.namespaces import Namespace
 from model.nodes import Node
 from model.pods import Pod
 from simulator.actors.quantities import requests
@@ -88,7 +91,7 @@ def pins_are_booked(done: Done, view: View, past: Past) -> Iterator[str]:
     if not pin:
         yield f"4: {v.full_name(done.new)} is ungated without a pin"
     elif vmi is not None and not view.is_target(done.new, vmi):
-        claims = view.claims_of(vmi)
+        claims = view.set_of(vmi)
         elsewhere = sorted({v.node_of(one) for one in claims} - {pin, ""})
         if elsewhere:
             yield f"4: {v.full_name(done.new)} is pinned to {pin}, its set is on {elsewhere}"
@@ -132,7 +135,7 @@ def budgets_hold(done: Done, view: View, past: Past) -> Iterator[str]:
     is_new = done.old is None or v.phase(done.old) not in ("Bound", "Lost")
     if not done.bound_to() or done.new is None or not is_new:
         return
-    if past.now_s() - past.budgets_changed_s < LAG_S:
+    if not knows_budgets(done.known, view):
         return
     class_name = str(done.new["spec"]["className"])
     over = {v.name(one): limits for one, limits in budgets_over(view, v.namespace(done.new))}
@@ -148,6 +151,16 @@ def budgets_hold(done: Done, view: View, past: Past) -> Iterator[str]:
         )
         if used > limits[class_name]:
             yield f"7: {v.full_name(done.new)} is bound, budget {name} has {used} of {limits[class_name]}"
+
+
+def knows_budgets(known: ClusterState, view: View) -> bool:
+    """Whether what the pass knew of budgets and namespaces is how they are."""
+    limits = {key[1]: one.spec for key, one in known.of(GPUBudget).items()}
+    labels = {key[1]: dict(one.metadata.labels) for key, one in known.of(Namespace).items()}
+    return limits == {
+        v.name(one): GPUBudget.model_validate(BY_KIND["GPUBudget"].prune(one)).spec
+        for one in view.of(r.GPU_BUDGETS)
+    } and labels == {v.name(one): one["metadata"].get("labels") or {} for one in view.of(r.NAMESPACES)}
 
 
 def refusals_are_remembered(done: Done, view: View, past: Past) -> Iterator[str]:

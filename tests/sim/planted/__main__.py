@@ -11,7 +11,7 @@ from tests.sim.planted.bugs import BUGS
 from tests.sim.running import live
 
 LIMIT = 200
-WANTED = 3
+WANTED = 2
 
 
 def main() -> int:
