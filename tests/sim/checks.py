@@ -79,7 +79,9 @@ def deletions_end(view: View) -> Iterator[Wrong]:
 
 def _is_in_use(claim: dict[str, Any], view: View) -> bool:
     """R30: its VMI's launcher has not ended."""
-    return any(claim in view.claims_of(vmi) for pod, vmi in view.launchers() if v.phase(pod) not in v.ENDED)
+    return any(
+        claim in view.claims_of(vmi) for pod, vmi in view.all_launchers() if v.phase(pod) not in v.ENDED
+    )
 
 
 def all_that_can_be_held_is(view: View) -> Iterator[Wrong]:

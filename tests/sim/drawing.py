@@ -46,7 +46,7 @@ class Dice(random.Random):
         return dict(self.choice(({H: 1}, {H: 1}, {H: 1}, {H: 2}, {H: 1, T: 1}, {T: 1}, {H: 4})))
 
     def names(self) -> str:
-        return self.choice(("",) * 6 + ("o1", "o2", "o1,o2"))
+        return self.choice(("",) * 10 + ("o1", "o2", "o1,o2"))
 
     def process(self) -> str:
         return self.choice(PROCESSES)
@@ -65,11 +65,12 @@ class Dice(random.Random):
 def new_vm(dice: Dice) -> tuple[str, dict[str, Any]]:
     strategy = dice.choice(("Always",) * 6 + ("RerunOnFailure", "Manual", "Once"))
     vm = dice.vm() | {"gpus": dice.gpus(), "orders": dice.names(), "strategy": strategy}
-    vm["class"] = dice.choice(("",) * 9 + ("h2",))
+    vm["class"] = dice.choice(("",) * 19 + ("h2",))
     vm["zone"] = dice.choice(("",) * 9 + ("b",))
     vm["cores"] = dice.choice((2,) * 9 + (400,))
     vm["disk"] = dice.choice(("",) * 12 + (dice.node(), dice.node(), "missing"))
     vm["lingers"] = dice.random() < 0.5
+    vm["squatted"] = dice.choice(("",) * 9 + ("h",))
     return "create vm", vm
 
 
@@ -145,9 +146,9 @@ DRAWS: tuple[tuple[int, Draw], ...] = (
     (3, _of_node("revive node")),
     (2, _of_node("cordon")),
     (2, _of_node("uncordon")),
-    (2, _of_node("taint", effect="NoExecute")),
+    (4, _of_node("taint", effect="NoExecute")),
     (1, _of_node("taint", effect="NoSchedule")),
-    (2, _of_node("untaint")),
+    (4, _of_node("untaint")),
     (4, _of_node("plugin down")),
     (3, _of_node("plugin up")),
     (5, _of_node("refuse")),
@@ -159,7 +160,7 @@ DRAWS: tuple[tuple[int, Draw], ...] = (
     (1, lambda dice: ("delete budget", {"name": dice.choice(("b1", "b2"))})),
     (1, lambda dice: ("label namespace", {"name": dice.choice(NAMESPACES), "team": dice.choice(("r", "s"))})),
     (2, _class),
-    (1, lambda dice: ("delete class", {"name": dice.gpu_class()})),
+    (1, lambda dice: ("delete class", {"name": dice.choice(("h", "h2", "h2", "t"))})),
     (1, lambda dice: ("set default", {"name": dice.gpu_class(), "default": dice.random() < 0.5})),
     (3, lambda dice: ("create pod", _raw(dice) | _raw_wish(dice))),
     (3, lambda dice: ("delete pod", _raw(dice))),
@@ -185,9 +186,13 @@ def draw_script(seed: int) -> Script:
     dice = Dice(seed)
     calm_s = dice.uniform(*LIFE_S)
     acts = [*_beginning(dice), *_middle(dice, calm_s)]
-    policy = {} if dice.random() < 0.1 else {**_SHORT, "max_vmi_deletions": dice.choice((1, 2, 5))}
+    policy = {} if dice.random() < 0.1 else {**_SHORT, **_some(dice)}
     acts.sort(key=lambda one: one.at_s)
     return Script(seed, policy, tuple(acts), tuple(_faults(dice, calm_s)), calm_s)
+
+
+def _some(dice: Dice) -> dict[str, int]:
+    return {"max_vmi_deletions": dice.choice((1, 1, 2, 5)), "keep_grace_s": dice.choice((15, 60))}
 
 
 def _beginning(dice: Dice) -> list[Act]:

@@ -26,8 +26,6 @@ from kube.port import ALL, Page, Selection
 from model.resources import Resource
 from projections.folds.memory import Memory, recalled
 
-NOT_REPEATED = ""
-
 
 @dataclass(slots=True)
 class Recorded:
@@ -51,6 +49,7 @@ class Replay:
     position: str = START
     tables: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
     pages: list[Page] = field(default_factory=list)
+    """Of the claims, as listed for the pass under way."""
     world: World = field(init=False)
     passes: int = 0
 
@@ -71,7 +70,9 @@ class Replay:
         """What differs, or nothing."""
         said: Any = orjson.loads(intent)
         await self.fold_up_to(said["position"])
-        claims = await list_claims(Recorded(list(self.pages)), _ignore, {})
+        if not self.pages:
+            return f"2: the pass at {said['position']} has listed no claims (R3)"
+        claims = await list_claims(Recorded(self.pages), _ignore, {})
         policy = Policy(**said["policy"])
         self.world.update(claims)
         result = run_pass(self.world, self.memory, policy, said["now"])

@@ -127,17 +127,21 @@ class View:
         at = pod["spec"].get("nodeName") or ""
         return MIGRATION_LABEL in labels and (not at or at != status(vmi).get("nodeName"))
 
-    def launchers(self) -> Iterator[tuple[Raw, Raw]]:
-        """Pods and their VMIs, targets of migrations left out.
-
-        So are the VMIs for which somebody has made a second launcher and virt-controller has listed it: who
-        may do that is a policy's business, and their owner's harm. Their units count as all others do.
-        """
-        forged = {controller(pod, "VirtualMachineInstance") for pod in self.of(r.PODS) if is_forged(pod)}
+    def all_launchers(self) -> Iterator[tuple[Raw, Raw]]:
+        """Pods and their VMIs, targets of migrations left out."""
         for pod in self.of(r.PODS):
             vmi = self.vmi_of(pod)
-            if vmi is not None and not self.is_target(pod, vmi) and uid(vmi) not in forged:
+            if vmi is not None and not self.is_target(pod, vmi):
                 yield pod, vmi
+
+    def launchers(self) -> Iterator[tuple[Raw, Raw]]:
+        """Those that are what they say.
+
+        Left out are the VMIs for which somebody has made a second launcher and virt-controller has listed
+        it: who may do that is a policy's business, and their owner's harm. Their units count as all others do.
+        """
+        forged = {controller(pod, "VirtualMachineInstance") for pod in self.of(r.PODS) if is_forged(pod)}
+        yield from ((pod, vmi) for pod, vmi in self.all_launchers() if uid(vmi) not in forged)
 
     def vm_of(self, vmi: Raw) -> Raw | None:
         vm = self.vms_by_name.get(full_name(vmi))

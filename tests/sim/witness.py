@@ -34,6 +34,8 @@ class Term:
 
     replay: Replay
     intent: Any = None
+    begun_at: str = ""
+    """What the log ended with at its first pass."""
     is_open: bool = False
     """Whether its last intent has still to be concluded."""
     is_current: bool = False
@@ -75,11 +77,11 @@ class Judge:
 
     def claims_listed(self, process: str, pages: list[Page]) -> None:
         if process in self._terms:
-            self._terms[process].replay.pages = pages
+            self._terms[process].replay.pages = list(pages)
 
     async def committed(self, process: str, epoch: int, intent: bytes) -> None:
         term, said = self._terms[process], orjson.loads(intent)
-        term.intent, term.is_open = said, True
+        term.intent, term.is_open, term.begun_at = said, True, term.begun_at or said["position"]
         identity = self.ground.log._identity
         if self._epoch[0] == identity and epoch < self._epoch[1]:
             self.fail(f"9: {process} commits with epoch {epoch} after epoch {self._epoch[1]} has committed")
@@ -144,12 +146,16 @@ class Judge:
         self.past.note_write(done)
 
     def _was_told(self, term: Term) -> Callable[[str], bool]:
-        """Whether the log, as far as the pass has read it, has ever said that a pod failed."""
+        """Whether a pass of this term has read that a pod failed, after the first.
+
+        What a node refused and what went with it before a term began is known to nobody any more.
+        """
+        before = id_order(term.begun_at)
         seen = id_order(term.intent["position"]) if term.intent else (0, 0)
 
         def was_told_failed(pod_uid: str) -> bool:
             mine = [one for one in self.ground.log._events if one[1].get(b"u") == pod_uid.encode()]
-            return any(b'"Failed"' in fields[b"o"] for at, fields in mine if id_order(at) <= seen)
+            return any(b'"Failed"' in fields[b"o"] for at, fields in mine if before < id_order(at) <= seen)
 
         return was_told_failed
 

@@ -78,7 +78,7 @@ def units_are_there(done: Done, view: View, past: Past) -> Iterator[str]:
 
 def places_of_its_launcher(claim: Raw, view: View) -> set[str]:
     """Where launchers of its set are already: there it follows, whatever the room (R19)."""
-    return {view.place_of(pod) for pod, vmi in view.launchers() if claim in view.claims_of(vmi)} - {""}
+    return {view.place_of(pod) for pod, vmi in view.all_launchers() if claim in view.claims_of(vmi)} - {""}
 
 
 def pins_are_booked(done: Done, view: View, past: Past) -> Iterator[str]:
