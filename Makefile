@@ -29,13 +29,14 @@ lint: $(STAMP) ## ruff, mypy strict, import contracts
 	$(BIN)/lint-imports
 
 test: $(STAMP) ## the fast tests: unit tables, properties, contracts on simulator and embedded Redis
-	$(BIN)/pytest -m "not envtest and not kubevirt" -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest -m "not envtest and not kubevirt and not sim" -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: sim
 SEEDS ?= 200
 FROM ?= 1
 sim: $(STAMP) ## lives of whole clusters with faults and crashes, by seed: SEEDS=n FROM=first
-	@$(PY) -m tests.sim --seeds $(SEEDS) --from $(FROM)
+	@$(PY) -m tests.sim --seeds $(SEEDS) --from $(FROM) --crashes
+	$(BIN)/pytest -m sim tests/sim -n auto --maxprocesses 4
 
 .PHONY: crds
 crds: $(STAMP) ## write deploy/crds, deploy/admission and deploy/rbac from code

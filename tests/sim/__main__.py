@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ def main() -> int:
                 failed += 1
                 _tell(report, f"{command}{what}", script_of(what), failed <= MAX_SHRUNK and not given.quick)
     if given.json:
-        print(orjson.dumps(asdict(totals), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode())
+        print(orjson.dumps(totals.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode())
     else:
         print(table(totals))
     print(f"{totals.counts['lives']} lives, {failed} failed, {time.monotonic() - began_s:.0f} s")

@@ -16,6 +16,8 @@ from tests.sim.script import Act, Script
 
 CALLS = ("writes", "commit", "conclude")
 """Effects, intents and outcomes."""
+OTHER_CALLS = ("append", "lease")
+"""What watchers and leaders write, in one of the stories."""
 POLICY = {
     "keep_grace_s": 5,
     "unschedulable_after_s": 5,
@@ -61,7 +63,7 @@ def crashes() -> Iterator[Crash]:
     for story, script in STORIES.items():
         done = run_life(script, revives=True)
         assert not done.failures, f"{story}: {done.failures}"
-        for calls in CALLS:
+        for calls in (*CALLS, *(OTHER_CALLS if story == "places" else ())):
             for nth in range(1, done.calls[calls] + 1):
                 yield Crash(story, calls, nth, is_after=False)
                 yield Crash(story, calls, nth, is_after=True)
@@ -117,6 +119,16 @@ STORIES: dict[str, Script] = {
         _at(22.0, "untaint", name="n1"),
         nodes={"n1": {H: 1}, "n2": {H: 2}, "n3": {H: 2}, "n4": {T: 1}},
         calm_s=26.0,
+    ),
+    "deletes": _script(
+        _at(0.1, "set budget", name="b1", team="r", classes={"t": 0}, parent=""),
+        _vm(0.2, "a", {H: 1}),
+        _vm(0.3, "waits", {T: 1}),
+        _at(3.0, "plugin down", name="n1"),
+        _at(14.0, "plugin up", name="n1"),
+        _at(15.0, "delete budget", name="b1"),
+        nodes={"n1": {H: 1}, "n2": {H: 1}, "n3": {T: 1}},
+        calm_s=18.0,
     ),
     "ends": _script(
         _at(0.1, "create order", ns="t1", name="o1", units=1, **{"class": "h"}),

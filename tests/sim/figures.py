@@ -33,6 +33,9 @@ class Totals:
         for part in fields(self):
             getattr(self, part.name).update(getattr(report, part.name))
 
+    def as_json(self) -> dict[str, dict[str, int]]:
+        return {part.name: dict(getattr(self, part.name)) for part in fields(self)}
+
     def uncovered(self) -> list[str]:
         """Decisions and reasons that no life has met."""
         decisions = [one.__name__ for one in Decision.__args__]

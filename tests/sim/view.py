@@ -137,8 +137,8 @@ class View:
     def launchers(self) -> Iterator[tuple[Raw, Raw]]:
         """Those that are what they say.
 
-        Left out are the VMIs for which somebody has made a second launcher and virt-controller has listed
-        it: who may do that is a policy's business, and their owner's harm. Their units count as all others do.
+        Left out are the VMIs for which somebody has made a second launcher that virt-controller has listed:
+        who may do that is a policy's business, and their owner's harm. Their units count as all others do.
         """
         forged = {controller(pod, "VirtualMachineInstance") for pod in self.of(r.PODS) if is_forged(pod)}
         yield from ((pod, vmi) for pod, vmi in self.all_launchers() if uid(vmi) not in forged)
