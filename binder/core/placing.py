@@ -21,10 +21,14 @@ from model.requests import effective_request
 
 
 def place_gated(scene: Scene) -> None:
-    """Step 3: in queue order (R11); one that does not fit stops nobody behind it."""
+    """Step 3: in queue order (R11); one that does not fit stops nobody behind it.
+
+    A VM that restarts is not sent elsewhere because the claims of its last run go a moment later (R39).
+    """
     gated = scene.world.queues[Queue.GATED].values()
     for claim_set in sorted(gated, key=queue_place):
-        place_or_wait(claim_set, scene)
+        if claim_set.user not in scene.leaving:
+            place_or_wait(claim_set, scene)
 
 
 def rebind_lost(scene: Scene) -> None:

@@ -18,6 +18,8 @@ from projections.folds.vm_history import Run
 
 _FORGET_AFTER_MS = 60 * 60 * 1000
 """An ended run says nothing of use after an hour: no hold and no rejection lasts longer."""
+_LEAVE_MS = 10 * 1000
+"""Claims of a VMI that has gone are collected within a second; ten are enough on a busy cluster."""
 
 
 def remember_runs(scene: Scene) -> None:
@@ -44,6 +46,9 @@ def hold_for_restarts(scene: Scene) -> None:
         until_ms = run.ended_ms + 1000 * scene.policy.restart_hold_s
         if scene.now_ms >= until_ms or not _comes_back(uid, run, scene) or not _can_take_back(run, scene):
             continue
+        if _is_leaving(uid, run, scene):
+            scene.leaving.add((run.namespace, run.vm_uid))
+            scene.wake_by(run.ended_ms + _LEAVE_MS)
         units = _still_to_hold(uid, run, scene)
         if units:
             scene.wake_by(until_ms)
@@ -148,6 +153,12 @@ def _can_take_back(run: Run, scene: Scene) -> bool:
     for end_ms in ends:
         scene.wake_by(end_ms)
     return all(scene.now_ms < end_ms for end_ms in ends)
+
+
+def _is_leaving(uid: str, run: Run, scene: Scene) -> bool:
+    """Whether claims of the run still hold its units, which the next one is to have a moment later."""
+    own = scene.world.relations.template_claims.get((run.namespace, uid), {}).values()
+    return scene.now_ms < run.ended_ms + _LEAVE_MS and any(claim.bound_node == run.node for claim in own)
 
 
 def _still_to_hold(uid: str, run: Run, scene: Scene) -> dict[str, int]:

@@ -61,6 +61,8 @@ class Scene:
     """By the VM: nodes that are left alone for it (R13)."""
     holds: dict[Uid, Hold] = field(default_factory=dict)
     """By the VM (R39)."""
+    leaving: set[Uid] = field(default_factory=set)
+    """VMs whose last run still has its claims: they are about to go, and its units with them (R39)."""
     placed_units: dict[str, dict[str, int]] = field(default_factory=dict)
     """Units that are or were placed, by namespace and class, with what this pass has added (R27)."""
     wake_at_ms: int | None = None

@@ -291,6 +291,36 @@ def test_what_claims_still_hold_is_not_held_twice() -> None:
     }
 
 
+def test_next_launcher_waits_a_moment_for_the_claims_of_the_last_run_to_go() -> None:
+    """R39: KubeVirt's own virt-controller has the next launcher there before the old claims have gone."""
+    binder, large = Binder(), node("gpu-2", 4)
+    ran(binder, large, *running_vm())
+    next_there = state(ONE, large, gpu_class(), vm(), *next_run())
+    at_first = binder.passes(next_there, HELD)
+    assert at_first.decisions == ()
+    assert at_first.waiting == ()
+    assert at_first.wake_at_ms == binder.now_ms + 10_000
+    assert placed_on(binder.passes(next_there, after_s=0.5)) == {"default/vm1": "gpu-1"}
+
+
+def test_claims_that_do_not_go_keep_nobody_waiting() -> None:
+    """R39, R12: nobody collects them; after ten seconds another node will do."""
+    binder, large = Binder(), node("gpu-2", 4)
+    ran(binder, large, *running_vm())
+    next_there = state(ONE, large, gpu_class(), vm(), *next_run())
+    assert binder.passes(next_there, HELD).decisions == ()
+    assert placed_on(binder.passes(next_there, HELD, after_s=9.999)) == {}
+    assert placed_on(binder.passes(next_there, HELD, after_s=0.001)) == {"default/vm1": "gpu-2"}
+
+
+def test_node_that_cannot_take_the_vm_back_is_not_waited_for() -> None:
+    """R20, R39: the claims of the last run are on a node that has gone."""
+    binder, large = Binder(), node("gpu-2", 4)
+    ran(binder, large, *running_vm())
+    without = state(large, gpu_class(), vm(), *next_run())
+    assert placed_on(binder.passes(without, HELD)) == {"default/vm1": "gpu-2"}
+
+
 def test_what_the_next_run_has_got_is_not_held_any_more() -> None:
     """R39: bound, then pinned, then with orders instead of template claims."""
     two, claim = node("gpu-1", 2), template_claim("vm1", node="gpu-1", vmi_uid="run-2")

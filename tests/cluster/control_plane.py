@@ -110,6 +110,11 @@ class ControlPlane:
         """The server of that name, e.g. `kube-apiserver`."""
         return next(each for each in self.processes if each.name == name)
 
+    def check(self) -> None:
+        """Raises ProcessDied when one of the servers has ended."""
+        for process in self.processes:
+            process.check()
+
     def openssl(self, *args: str) -> None:
         """Runs openssl in the folder; keys are made anew for each run."""
         if not shutil.which("openssl"):

@@ -49,8 +49,8 @@ def control_plane(request: pytest.FixtureRequest) -> ControlPlane:
 
 
 @pytest.fixture
-async def stage(story: Stage) -> AsyncIterator[Stage]:
+async def stage(story: Stage, control_plane: ControlPlane) -> AsyncIterator[Stage]:
     """A corner of the cluster, judged all the while; KubeVirt takes longer than its stand-in."""
-    patient = replace(story, limit_s=LIMIT_S)
+    patient = replace(story, limit_s=LIMIT_S, check=control_plane.check)
     async with playing(patient.client, now_ms, (Kubelet(), VirtHandler())), judging(patient):
         yield patient

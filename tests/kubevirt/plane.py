@@ -54,16 +54,19 @@ def start_controller(plane: ControlPlane, kubevirt: KubeVirt) -> None:
     """virt-controller, until it leads."""
     began = time.time()
     (port,) = free_ports(1)
+    # A folder of their own: virt-controller looks at them again whenever something beside them changes, and
+    # says so in its log, which would be beside them.
+    (plane.folder / "tls").mkdir(exist_ok=True)
     plane.openssl(
         *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=virt-controller", "-days", "2"),
-        *("-keyout", "virt-controller.key", "-out", "virt-controller.crt"),
+        *("-keyout", "tls/tls.key", "-out", "tls/tls.crt"),
     )
     plane.run(
         kubevirt.controller,
         *("--kubeconfig", str(plane.kubeconfig(KUBEVIRT_CONTROLLER))),
         *("--launcher-image", "virt-launcher", "--exporter-image", "virt-exportserver"),
         *("--listen", "127.0.0.1", "--port", str(port)),
-        *("--prom-cert-file", "virt-controller.crt", "--prom-key-file", "virt-controller.key"),
+        *("--prom-cert-file", "tls/tls.crt", "--prom-key-file", "tls/tls.key"),
     )
     rest = plane.rest()
     wait_for("virt-controller", lambda: _leads(rest, began), plane.processes, LIMIT_S)

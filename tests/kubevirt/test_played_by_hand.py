@@ -38,6 +38,11 @@ ALL_RACES = (
         state="Failed pods=.*deleting",
         after="gone",
     ),
+    Race(
+        "and a gated one's without its launcher",
+        state="Scheduling (?!pods=).*deleting",
+        after="gone",
+    ),
 )
 
 

@@ -40,9 +40,14 @@ async def test_vm_is_gated_pinned_restarted_on_its_node_and_stopped(stage: Stage
     with gpubinder_up(stage.kubeconfig, stage.redis, stage.folder / "up.log"):
         vmi = await start_running(stage, "vm")
         await runs_on(stage, "vm", small)
-        await stage.client.delete(stage.key(VIRTUAL_MACHINE_INSTANCES, "vm"))
-        await stage.until("the VM runs again", lambda: runs_anew(stage, "vm", vmi))
-        await runs_on(stage, "vm", small)
+        for _ in range(3):
+            await asyncio.sleep(
+                1
+            )  # a run shorter than the drain of a batch leaves no trace, and holds nothing
+            await stage.client.delete(stage.key(VIRTUAL_MACHINE_INSTANCES, "vm"))
+            await stage.until("the VM runs again", lambda vmi=vmi: runs_anew(stage, "vm", vmi))
+            await runs_on(stage, "vm", small)
+            vmi = await vmi_of(stage, "vm")
         await halt(stage, "vm")
 
         async def is_over() -> bool:

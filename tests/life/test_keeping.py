@@ -63,6 +63,23 @@ def test_node_that_is_away_for_a_minute_loses_nothing() -> None:
     live(story)
 
 
+def test_restarting_vm_comes_back_to_its_node_although_another_has_room() -> None:
+    """R39: its next launcher is there before the claims of its last run have gone."""
+
+    async def story(life: Life) -> None:
+        await life.add_node("gpu-1", 1)
+        await life.add_node("gpu-2", 4)
+        async with life.process():
+            assert await run_vm(life, "vm") == "gpu-1"
+            for _ in range(3):
+                await asyncio.sleep(5)
+                await life.server.delete(ObjectKey(VIRTUAL_MACHINE_INSTANCES, "vm", "default"))
+                await asyncio.sleep(5)
+                assert (life.vm_status("vm"), life.node_of("vm")) == ("Running", "gpu-1")
+
+    live(story)
+
+
 def test_restarting_vm_keeps_its_gpu_from_one_that_waits() -> None:
     """R39, case 067: a restart does not lose the GPU, a stop on purpose does."""
 

@@ -65,6 +65,8 @@ class Stage:
     resource: str
     class_name: str
     limit_s: float = LIMIT_S
+    check: Callable[[], None] = lambda: None
+    """Raises when a server has ended."""
 
     async def add_node(self, name: str, units: int) -> str:
         """A GPU node whose kubelet the actors play; returns its name."""
@@ -99,6 +101,7 @@ class Stage:
         """Wait, bounded, until it holds."""
         deadline = time.monotonic() + self.limit_s
         while not await holds():
+            self.check()
             assert time.monotonic() < deadline, f"{what}: not within {self.limit_s} s; logs in {self.folder}"
             await asyncio.sleep(0.02)
 
