@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import replace
 
-from binder.core.launchers import Launcher, is_unschedulable, pinned_node, refused_by_kubelet, vm_of
+from binder.core.launchers import (
+    VMI_KIND,
+    Launcher,
+    controller_uid,
+    is_unschedulable,
+    pinned_node,
+    refused_by_kubelet,
+    vm_of,
+)
 from binder.core.relations import SetId
 from binder.core.restarts import has_vmi_run
 from binder.core.scene import Scene
@@ -15,11 +22,13 @@ from binder.core.volumes import claim_names
 from binder.core.writing import pod_ref, pod_whereabouts
 from model.decisions import DeletePod
 from model.nodes import Node
+from model.pods import Pod
 from model.reasons import Reason
 from model.storage import PersistentVolumeClaim
 from projections.folds import rejections
 from projections.folds.memory import Lesson
 from projections.folds.rejections import Rejection
+from projections.folds.vm_history import Run
 
 RESTARTED_AFTER_POD_DELETION = ("Always", "RerunOnFailure")
 """Run strategies under which a VM comes back when its launcher is deleted (facts: what restarts a VM)."""
@@ -34,6 +43,7 @@ def recall_rejections(scene: Scene) -> None:
         if valid != by_node:
             scene.lessons.append(Lesson(rejections.NAME, name_of_vm, valid or None))
         if valid:
+            scene.rejections[name_of_vm] = valid
             namespace, _, vm_uid = name_of_vm.partition("/")
             scene.refused[namespace, vm_uid] = frozenset(valid)
             scene.wake_by(min(one.until_ms for one in valid.values()))
@@ -42,11 +52,12 @@ def recall_rejections(scene: Scene) -> None:
 def notice_refusals(scene: Scene) -> None:
     """Each launcher that its pin has refused: the node is remembered for its VM, then the pod is deleted."""
     world = scene.world
-    for launcher in world.fallen:
-        _notice_kubelet(launcher, scene)
+    for pod in world.fallen:
+        _notice_fallen(pod, scene)
     for _, launcher in sorted(world.relations.suspects.items()):
-        refusal = _notice_kubelet(launcher, scene)
+        refusal = "" if has_vmi_run(launcher.vmi, scene) else refusal_of(launcher.pod)
         if refusal:
+            _remember(launcher.pod, _run_of(launcher, scene), refusal, scene)
             _delete(launcher, refusal, scene)
         elif not launcher.pod.is_terminal and not has_vmi_run(launcher.vmi, scene):
             _notice_unschedulable(_set_of(launcher, scene), launcher, scene)
@@ -59,16 +70,24 @@ def look_of(node: Node) -> str:
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
-def _notice_kubelet(launcher: Launcher, scene: Scene) -> str:
-    """R13 (i): remember it, and return why; empty if it is none. One that had run tells nothing (R15)."""
-    pin = pinned_node(launcher.pod)
-    if not pin or launcher.pod.spec.node_name != pin or not refused_by_kubelet(launcher.pod):
+def refusal_of(pod: Pod) -> str:
+    """R13 (i): why its pin is one that refused it; empty if it is none."""
+    pin = pinned_node(pod)
+    if not pin or pod.spec.node_name != pin or not refused_by_kubelet(pod):
         return ""
-    if has_vmi_run(launcher.vmi, scene):
-        return ""
-    why = f"{pin} refused the launcher: {launcher.pod.status.reason}"
-    _remember(launcher, pin, why, scene)
-    return why
+    return f"{pin} refused the launcher: {pod.status.reason}"
+
+
+def _notice_fallen(pod: Pod, scene: Scene) -> None:
+    """A pod that was a launcher, as memory knows: the reference alone proves nothing (R28).
+
+    At its end a VMI lists no pods, and it may be gone before what became of its launcher is known.
+    """
+    run, refusal = scene.run_of(controller_uid(pod.metadata, VMI_KIND)), refusal_of(pod)
+    if run is None or not refusal or run.launcher != pod.metadata.uid or run.has_run:
+        return
+    if not run.ended_ms or scene.now_ms - run.ended_ms < 1000 * scene.policy.rejection_s:
+        _remember(pod, run, refusal, scene)
 
 
 def _set_of(launcher: Launcher, scene: Scene) -> ClaimSet:
@@ -90,7 +109,7 @@ def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene)
         return
     why = f"the scheduler cannot place the launcher on {pin}, where its GPUs are held"
     why += f"; {claim_set.caution}" if claim_set.caution else ""
-    _remember(launcher, pin, why, scene)
+    _remember(launcher.pod, _run_of(launcher, scene), why, scene)
     if claim_set.run_strategy in RESTARTED_AFTER_POD_DELETION:
         _delete(launcher, why, scene)
     else:
@@ -98,20 +117,29 @@ def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene)
         scene.tell(claim_set, Reason.NODES_REFUSED, f"{why}; {help_}")
 
 
-def _remember(launcher: Launcher, name: str, why: str, scene: Scene) -> None:
+def _run_of(launcher: Launcher, scene: Scene) -> Run:
+    """What is known of the launcher's VMI; one that is seen for the first time may have ended already."""
+    vmi = launcher.vmi
+    vm = vm_of(vmi, scene.world.relations.vms)
+    new = Run(vmi.metadata.namespace, vm.name, vm.uid, ended_ms=scene.now_ms if vmi.is_final else 0)
+    return scene.run_of(vmi.metadata.uid) or new
+
+
+def _remember(pod: Pod, run: Run, why: str, scene: Scene) -> None:
+    """Once for each pod: one that lingers does not renew it."""
+    name = pinned_node(pod)
     node = scene.world.node(name)
-    namespace, vm = launcher.vmi.metadata.namespace, vm_of(launcher.vmi, scene.world.relations.vms)
-    user, name_of_vm = (namespace, vm.uid), f"{namespace}/{vm.uid}"
-    if node is not None and not _was_noticed(launcher, scene):
-        until_ms = scene.now_ms + 1000 * scene.policy.rejection_s
-        known: Mapping[str, Rejection] = scene.memory.rejections.get(name_of_vm, {})
-        kept = {n: one for n, one in known.items() if n in scene.refused.get(user, ())}
-        rejected = Rejection(node.metadata.uid, look_of(node), until_ms, why, launcher.pod.metadata.uid)
-        scene.lessons.append(
-            Lesson(rejections.NAME, name_of_vm, dict(sorted({**kept, name: rejected}.items())))
-        )
-        scene.refused[user] = scene.refused.get(user, frozenset()) | {name}
-        scene.wake_by(until_ms)
+    if node is None or run.refused == pod.metadata.uid:
+        return
+    vmi_uid = controller_uid(pod.metadata, VMI_KIND)
+    scene.learned[vmi_uid] = replace(run, launcher=pod.metadata.uid, refused=pod.metadata.uid)
+    user, name_of_vm = (run.namespace, run.vm_uid), f"{run.namespace}/{run.vm_uid}"
+    until_ms = scene.now_ms + 1000 * scene.policy.rejection_s
+    rejected = Rejection(node.metadata.uid, look_of(node), until_ms, why, pod.metadata.uid)
+    by_node = scene.rejections[name_of_vm] = {**scene.rejections.get(name_of_vm, {}), name: rejected}
+    scene.lessons.append(Lesson(rejections.NAME, name_of_vm, dict(sorted(by_node.items()))))
+    scene.refused[user] = scene.refused.get(user, frozenset()) | {name}
+    scene.wake_by(until_ms)
 
 
 def _delete(launcher: Launcher, why: str, scene: Scene) -> None:
@@ -119,13 +147,6 @@ def _delete(launcher: Launcher, why: str, scene: Scene) -> None:
     if meta.deletion_timestamp is None:
         key = f"{meta.namespace}/{launcher.vmi.metadata.name}"
         scene.decisions.append(DeletePod(key, pod_ref(launcher), pod_whereabouts(launcher), why))
-
-
-def _was_noticed(launcher: Launcher, scene: Scene) -> bool:
-    """Whether this very pod's refusal was noticed before: a pod that lingers does not renew it."""
-    refusal = f"pod {launcher.pod.metadata.uid} refused"
-    scene.since_ms(refusal)
-    return refusal in scene.memory.troubles
 
 
 def _is_valid(name: str, one: Rejection, scene: Scene) -> bool:

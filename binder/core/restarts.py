@@ -8,12 +8,12 @@ from binder.core.claims import is_template_claim
 from binder.core.keeping import IDLE_ONLY, counts_from_ms, troubles_of
 from binder.core.launchers import has_run
 from binder.core.relations import SetId, Uid
+from binder.core.room import NodeRoom
 from binder.core.scene import Hold, Scene
 from binder.core.sets import ClaimSet, Stage
 from binder.core.state import Key
-from model.kubevirt import VirtualMachineInstance
-from projections.folds import vm_history
-from projections.folds.memory import Lesson
+from model.kubevirt import VirtualMachine, VirtualMachineInstance
+from model.requests import Units
 from projections.folds.vm_history import Run
 
 _FORGET_AFTER_MS = 60 * 60 * 1000
@@ -35,14 +35,19 @@ def remember_runs(scene: Scene) -> None:
         _remember_vm(key, scene)
     for uid, run in sorted(scene.memory.ended.items()):
         if scene.now_ms - run.ended_ms > max(_FORGET_AFTER_MS, 1000 * scene.policy.restart_hold_s):
-            scene.lessons.append(Lesson(vm_history.NAME, uid, None))
+            scene.learned[uid] = None
+        elif run.held and _is_stopped(run, scene):
+            scene.learned[uid] = replace(run, node="", held={})
         elif scene.past_ms(run.ended_ms) != run.ended_ms:
-            scene.lessons.append(Lesson(vm_history.NAME, uid, replace(run, ended_ms=scene.now_ms)))
+            scene.learned[uid] = replace(run, ended_ms=scene.now_ms)
 
 
 def hold_for_restarts(scene: Scene) -> None:
-    """Keep the units of runs that have ended for the VMs that restart, against every later set (R39)."""
-    for uid, run in sorted(_last_runs(scene).items()):
+    """Keep the units of runs that have ended for the VMs that restart, against every later set (R39).
+
+    Where two runs had the same units, one after the other, the later one has them.
+    """
+    for uid, run in sorted(_last_runs(scene).items(), key=lambda one: (-one[1].ended_ms, one[0])):
         until_ms = run.ended_ms + 1000 * scene.policy.restart_hold_s
         if scene.now_ms >= until_ms or not _comes_back(uid, run, scene) or not _can_take_back(run, scene):
             continue
@@ -50,7 +55,7 @@ def hold_for_restarts(scene: Scene) -> None:
             scene.leaving.add((run.namespace, run.vm_uid))
             scene.wake_by(run.ended_ms + _LEAVE_MS)
         units = _still_to_hold(uid, run, scene)
-        if units:
+        if units and _is_there(scene.world.room.nodes[run.node], units):
             scene.wake_by(until_ms)
             scene.holds[run.namespace, run.vm_uid] = Hold(run.node, units)
             for resource, amount in units.items():
@@ -67,7 +72,7 @@ def release_hold(claim_set: ClaimSet, scene: Scene) -> None:
 
 def has_vmi_run(vmi: VirtualMachineInstance, scene: Scene) -> bool:
     """Whether the VMI was ever Running, as it says itself or as was seen before (R15)."""
-    run = scene.memory.runs.get(vmi.metadata.uid)
+    run = scene.run_of(vmi.metadata.uid)
     return has_run(vmi) or (run is not None and run.has_run)
 
 
@@ -80,17 +85,21 @@ def _remember_vm(key: Key, scene: Scene) -> None:
         if uid != live_uid and not run.ended_ms:
             has_failed = vmi is not None and vmi.metadata.uid == uid and vmi.status.phase == "Failed"
             ended = replace(run, ended_ms=scene.now_ms, has_failed=has_failed, told="")
-            scene.lessons.append(Lesson(vm_history.NAME, uid, ended))
+            if _is_stopped(run, scene):
+                ended = replace(ended, node="", held={})
+            scene.learned[uid] = ended
     claim_set = scene.world.sets.get(SetId(is_order=False, key=key))
     if vmi is None or not live_uid or claim_set is None or claim_set.vm is None:
         return
     before = memory.runs.get(live_uid, Run(key[0], claim_set.vm.name, claim_set.vm.uid))
     now = replace(before, ended_ms=0, has_run=has_vmi_run(vmi, scene))
+    if claim_set.launcher is not None:
+        now = replace(now, launcher=claim_set.launcher.pod.metadata.uid)
     if claim_set.stage is not Stage.ENDING:
         node, held = _template_units(claim_set)
         now = replace(now, node=node, held=held)
     if now != memory.runs.get(live_uid):
-        scene.lessons.append(Lesson(vm_history.NAME, live_uid, now))
+        scene.learned[live_uid] = now
 
 
 def _template_units(claim_set: ClaimSet) -> tuple[str, dict[str, int]]:
@@ -108,10 +117,8 @@ def _template_units(claim_set: ClaimSet) -> tuple[str, dict[str, int]]:
 
 def _last_runs(scene: Scene) -> dict[str, Run]:
     """Of each VM the last run that ended and held something, as memory or this pass knows, by its uid."""
-    ended = dict(scene.memory.ended)
-    for lesson in scene.lessons:
-        if isinstance(lesson.value, Run) and lesson.value.ended_ms:
-            ended[lesson.field] = lesson.value
+    learned = {uid: run for uid, run in scene.learned.items() if run is not None and run.ended_ms}
+    ended = {**scene.memory.ended, **learned}
     last: dict[Uid, tuple[int, str]] = {}
     for uid, run in ended.items():
         if not run.held:
@@ -133,8 +140,18 @@ def _comes_back(uid: str, run: Run, scene: Scene) -> bool:
         launchers = links.launchers_of.get(vmi.metadata.uid, {}).values()
         if any(not one.pod.is_gated and not one.pod.is_terminal for one in launchers):
             return False
-    strategy = vm.spec.run_strategy or ("Always" if vm.spec.running else "Halted")
+    strategy = _strategy(vm)
     return strategy == "Always" or (strategy != "Halted" and (has_next or run.has_failed))
+
+
+def _is_stopped(run: Run, scene: Scene) -> bool:
+    """Whether its VM was stopped on purpose: then it has given its units back for good."""
+    vm = scene.world.relations.vms.get((run.namespace, run.vm_name))
+    return vm is not None and vm.metadata.uid == run.vm_uid and _strategy(vm) == "Halted"
+
+
+def _strategy(vm: VirtualMachine) -> str:
+    return vm.spec.run_strategy or ("Always" if vm.spec.running else "Halted")
 
 
 def _can_take_back(run: Run, scene: Scene) -> bool:
@@ -155,13 +172,24 @@ def _can_take_back(run: Run, scene: Scene) -> bool:
     return all(scene.now_ms < end_ms for end_ms in ends)
 
 
+def _is_there(room: NodeRoom, units: Units) -> bool:
+    """Whether nobody else has some of it, so that the rest would be of use to nobody.
+
+    What the node itself lacks, e.g. while its device plugin restarts, may come back.
+    """
+    return all(
+        room.free(resource) >= amount or room.allocatable.get(resource, 0) < amount
+        for resource, amount in units.items()
+    )
+
+
 def _is_leaving(uid: str, run: Run, scene: Scene) -> bool:
     """Whether claims of the run still hold its units, which the next one is to have a moment later."""
     own = scene.world.relations.template_claims.get((run.namespace, uid), {}).values()
     return scene.now_ms < run.ended_ms + _LEAVE_MS and any(claim.bound_node == run.node for claim in own)
 
 
-def _still_to_hold(uid: str, run: Run, scene: Scene) -> dict[str, int]:
+def _still_to_hold(uid: str, run: Run, scene: Scene) -> Units:
     """By resource: what it held, less what claims of its own or of the next run hold already."""
     links = scene.world.relations
     claim_set = scene.world.sets.get(SetId(is_order=False, key=(run.namespace, run.vm_name)))

@@ -75,6 +75,7 @@ def run_pass(world: World, memory: Memory, policy: Policy, now_ms: int) -> PassR
         waiting = _tell_waiting(scene)
     scene.remember_troubles()
     scene.remember_told()
+    scene.remember_runs()
     keep_ledger(scene)
     write_statuses(scene)
     return PassResult(

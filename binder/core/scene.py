@@ -21,6 +21,7 @@ from model.instants import rfc3339
 from model.reasons import Reason
 from projections.folds import troubles, vm_history
 from projections.folds.memory import Lesson, Memory
+from projections.folds.rejections import Rejection
 from projections.folds.vm_history import Run
 
 
@@ -55,8 +56,12 @@ class Scene:
     decisions: list[Decision] = field(default_factory=list)
     stuck: list[Stuck] = field(default_factory=list)
     lessons: list[Lesson] = field(default_factory=list)
+    learned: dict[str, Run | None] = field(default_factory=dict)
+    """Runs that are to be remembered otherwise than they are, by the VMI's uid; None: forgotten."""
     notices: list[str] = field(default_factory=list)
     """What the pass as a whole has to say, e.g. that it moves nothing and why."""
+    rejections: dict[str, Mapping[str, Rejection]] = field(default_factory=dict)
+    """As they stand now, by the VM as memory names it, then by node."""
     refused: dict[Uid, frozenset[str]] = field(default_factory=dict)
     """By the VM: nodes that are left alone for it (R13)."""
     holds: dict[Uid, Hold] = field(default_factory=dict)
@@ -89,6 +94,10 @@ class Scene:
         """A remembered moment. One that is still to come was told by a clock that was ahead: it is now."""
         return min(remembered_ms, self.now_ms)
 
+    def run_of(self, vmi_uid: str) -> Run | None:
+        """What is known of the VMI, by memory or since then."""
+        return self.learned[vmi_uid] if vmi_uid in self.learned else self.memory.runs.get(vmi_uid)
+
     def tell(self, claim_set: ClaimSet, reason: Reason, message: str) -> None:
         """Warn the VMI's tenant, once per change of reason (R12); of several in one pass, of the first."""
         vmi = claim_set.vmi
@@ -119,13 +128,14 @@ class Scene:
 
     def remember_told(self) -> None:
         """At the end: what each waiting VMI's tenant knows, and who no longer waits (R12)."""
-        learned = {lesson.field: lesson.value for lesson in self.lessons if isinstance(lesson.value, Run)}
-        waiting = self.memory.told | self._told.keys()
-        for uid in sorted(waiting):
-            run = learned.get(uid) or self.memory.runs.get(uid)
-            told = str(self._told.get(uid, ""))
+        for uid in self.memory.told | self._told.keys():
+            run, told = self.run_of(uid), str(self._told.get(uid, ""))
             if run is not None and run.told != told:
-                self.lessons.append(Lesson(vm_history.NAME, uid, replace(run, told=told)))
+                self.learned[uid] = replace(run, told=told)
+
+    def remember_runs(self) -> None:
+        """At the very end: what has been learned of runs."""
+        self.lessons += [Lesson(vm_history.NAME, uid, run) for uid, run in sorted(self.learned.items())]
 
     def count_placed(self, claim_set: ClaimSet) -> None:
         """The set's new units are in use now (R27)."""

@@ -15,7 +15,7 @@ from typing import Any
 from binder.core.books import Books
 from binder.core.budgets import BudgetTree, plant
 from binder.core.counting import uncovered, units_by_resource
-from binder.core.fallen import fallen_of, gone_since
+from binder.core.fallen import departed_pods, refused_of
 from binder.core.forming import order_set, vm_set
 from binder.core.keeping import Trouble, troubles_of
 from binder.core.launchers import (
@@ -76,8 +76,8 @@ class World:
     """Nodes that hold claims and have something wrong with them."""
     gpu_nodes: set[str] = field(default_factory=set)
     """Nodes that offer what is sold, or hold claims."""
-    fallen: tuple[Launcher, ...] = ()
-    """Launchers that a kubelet refused and that went, or whose VMI went, since `learned_from` (R13)."""
+    fallen: tuple[Pod, ...] = ()
+    """Pods that a kubelet refused and that changed or went since `learned_from` (R13)."""
     budgets: BudgetTree = field(default_factory=BudgetTree)
     claimed: dict[str, int] = field(default_factory=dict)
     """How many claims name each class."""
@@ -100,7 +100,7 @@ class World:
 
     def update(self, claims: Mapping[Key, GPUClaim]) -> None:
         """Take in what has changed in the state, and the live claims as they are now."""
-        gone, is_first = gone_since(self.state, self.relations), not self._known
+        gone, is_first = departed_pods(self.state.shelves[Pod.__name__]), not self._known
         changes = {model.__name__: self._take(model) for model in _KINDS}
         for kind in BY_KIND.keys() - changes.keys():
             self.state.shelves[kind].take_touched()
@@ -114,7 +114,8 @@ class World:
             links.retie_vmi(key, old, new)
         for key, old, new in changes[Pod.__name__]:
             links.retie_pod(key, old, new)
-        self.fallen += () if is_first else fallen_of(gone, links)
+        now = [new for _, _, new in changes[Pod.__name__] if new is not None]
+        self.fallen += () if is_first else refused_of([*gone, *now])
         links.dirty_nodes.update(key[1] for key, _, _ in changes[Node.__name__])
         self._take_claims(claims)
         if any(map(_is_tree_changed, (*changes[GPUBudget.__name__], *changes[Namespace.__name__]))):

@@ -26,6 +26,10 @@ class Run:
     """Units of its template claims there, by class."""
     ended_ms: int = 0
     """When a pass first saw that it had ended; 0 while it lives."""
+    launcher: str = ""
+    """The uid of the pod that was last known as its launcher (R28)."""
+    refused: str = ""
+    """The uid of the launcher whose refusal was last noticed (R13)."""
     has_failed: bool = False
     """Whether it ended as Failed, so that RerunOnFailure restarts its VM."""
 

@@ -64,6 +64,7 @@ class Binder:
 
     stored: dict[str, dict[str, bytes]] = field(default_factory=dict)
     now_ms: int = NOW_MS
+    world: World = field(default_factory=lambda: World(ClusterState()))
 
     def passes(
         self, cluster: ClusterState, *live: GPUClaim, after_s: float = 0, **policy: int | bool
@@ -71,8 +72,27 @@ class Binder:
         """One pass, `after_s` seconds after the one before, with what that one has stored."""
         self.now_ms += int(after_s * 1000)
         cluster.heard_ms = self.now_ms
-        world = say_statuses(look_at(cluster, claims(*live)))
-        result = run_pass(world, self.memory, Policy(**policy), self.now_ms)  # type: ignore[arg-type]
+        self.world = say_statuses(look_at(cluster, claims(*live)))
+        return self._decide(Policy(**policy))  # type: ignore[arg-type]
+
+    def goes_on(self, cluster: ClusterState, *live: GPUClaim, after_s: float = 0) -> PassResult:
+        """The next pass of the same process: the cluster has become this one."""
+        self.now_ms += int(after_s * 1000)
+        self.world.state.heard_ms = self.now_ms
+        for kind, shelf in self.world.state.shelves.items():
+            before, after = dict(shelf.decoded()), cluster.shelves[kind].decoded()
+            for key, model in before.items():
+                if key not in after or after[key].metadata.uid != model.metadata.uid:
+                    shelf.drop(key, shelf.uids[key])
+            for key, model in after.items():
+                if before.get(key) != model:
+                    shelf.put(key, model.metadata.uid, "99", model.model_dump_json(by_alias=True).encode())
+        self.world.update(claims(*live))
+        return self._decide(Policy())
+
+    def _decide(self, policy: Policy) -> PassResult:
+        result = run_pass(self.world, self.memory, policy, self.now_ms)
+        self.world.learned_from()
         for name, fields in as_fields(result.lessons).items():
             table = self.stored.setdefault(name, {})
             table.update(fields)

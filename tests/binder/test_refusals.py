@@ -111,6 +111,48 @@ def test_refusal_that_came_and_went_within_one_batch_is_noticed() -> None:
     assert set(memory.rejections["default/vm-vm1"]) == {"gpu-1"}
 
 
+@pytest.mark.parametrize("end", ["has gone", "lists no pods"])
+def test_refusal_is_noticed_also_when_the_end_of_its_vmi_was_known_before(end: str) -> None:
+    """R13: pods and VMIs come in streams of their own, so a launcher's end can be told after its VMI's."""
+    binder = Binder()
+    binder.passes(two_nodes(*starting_vm()), HELD)
+    run, refused = vmi(phase="Failed", pods=[]), pinned_launcher("vm1", node="gpu-1", status=REFUSED)
+    left = () if end == "has gone" else (run,)
+    pending = starting_vm()[2]
+    binder.goes_on(two_nodes(vm(), *left, pending))
+    assert binder.memory.rejections == {}
+    binder.goes_on(two_nodes(vm(), *left, refused))
+    assert set(binder.memory.rejections["default/vm-vm1"]) == {"gpu-1"}
+    until_ms = binder.memory.rejections["default/vm-vm1"]["gpu-1"].until_ms
+    binder.goes_on(two_nodes(vm(), *left), after_s=5)
+    assert binder.memory.rejections["default/vm-vm1"]["gpu-1"].until_ms == until_ms
+    assert placed_on(binder.goes_on(two_nodes(*next_run()))) == {"default/vm1": "gpu-2"}
+
+
+def test_pod_that_was_never_listed_is_not_held_against_the_node_of_a_vmi_that_has_gone() -> None:
+    """R13, R28: the reference to a VMI that was there proves nothing either."""
+    binder = Binder()
+    binder.passes(two_nodes(*starting_vm()), HELD)
+    forged = pinned_launcher("vm1", node="gpu-1", status=REFUSED, uid="pod-forged")
+    binder.goes_on(two_nodes(vm(), forged))
+    assert binder.memory.rejections == {}
+
+
+def test_two_refusals_of_one_vm_in_one_batch_are_both_remembered() -> None:
+    """R13, R14: one lesson must not undo the other."""
+    binder = Binder()
+    binder.passes(two_nodes(*starting_vm()), HELD)
+    second = (vm(), vmi(uid="vmi-2", pods=["pod-on-gpu-2"]))
+    pinned = pinned_launcher("vm1", "gpu-2", vmi_uid="vmi-2", uid="pod-on-gpu-2", pod="next")
+    claim = template_claim("vm1", node="gpu-2", vmi_uid="vmi-2")
+    binder.goes_on(two_nodes(*second, pinned, starting_vm()[2]), claim)
+    refused = pinned_launcher(
+        "vm1", "gpu-2", vmi_uid="vmi-2", uid="pod-on-gpu-2", pod="next", node="gpu-2", status=REFUSED
+    )
+    binder.goes_on(two_nodes(vm(), refused, pinned_launcher("vm1", node="gpu-1", status=REFUSED)))
+    assert set(binder.memory.rejections["default/vm-vm1"]) == {"gpu-1", "gpu-2"}
+
+
 def test_forged_pod_is_neither_deleted_nor_held_against_the_node() -> None:
     """R13, R28: a pod that the VMI does not list proves nothing."""
     forged = pinned_launcher("vm1", node="gpu-1", status=REFUSED, uid="pod-forged")

@@ -136,6 +136,44 @@ def test_vm_that_is_switched_to_halted_gives_its_unit_back() -> None:
     }
 
 
+@pytest.mark.parametrize("stop", ["before it ended", "with its end", "after its end"])
+def test_vm_that_was_stopped_and_started_again_has_no_hold(stop: str) -> None:
+    """R39: it gave its unit back at once, and for good; what starts then is a start as any other."""
+    binder, halted = Binder(), vm(strategy="Halted")
+    ran(binder)
+    if stop == "before it ended":
+        binder.passes(state(ONE, gpu_class(), halted, *running_vm()[1:]), HELD)
+    if stop == "after its end":
+        binder.passes(state(ONE, gpu_class(), vm()))
+    binder.passes(state(ONE, gpu_class(), halted))
+    assert all(run.held == {} for run in binder.memory.ended.values())
+    again = state(ONE, gpu_class(), vm(), *next_run(), *RIVAL)
+    assert placed_on(binder.passes(again)) == {"default/rival": "gpu-1"}
+
+
+def test_of_two_runs_that_had_the_unit_one_after_the_other_the_later_one_has_it_back() -> None:
+    """R39: two holds of one unit would keep it from everybody until they run out."""
+    binder, first, second = Binder(), vm(strategy="Manual"), vm("vm2", strategy="Manual")
+    ran(binder, *running_vm(strategy="Manual"), second)
+    binder.passes(state(ONE, gpu_class(), first, second), after_s=1)
+    claim = template_claim("vm2", node="gpu-1")
+    binder.passes(state(ONE, gpu_class(), first, *running_vm("vm2", strategy="Manual")), claim, after_s=1)
+    binder.passes(state(ONE, gpu_class(), first, second), after_s=1)
+    both = (first, *next_run(), second, vmi("vm2", uid="again", pods=["pod-again"]))
+    there = state(ONE, gpu_class(), *both, launcher("vm2", vmi_uid="again", uid="pod-again"), *RIVAL)
+    assert placed_on(binder.passes(there)) == {"default/vm2": "gpu-1"}
+
+
+def test_what_is_not_there_as_a_whole_is_not_held() -> None:
+    """R39: of the two units of the last run others have got one; the other one is for whoever can use it."""
+    binder, two = Binder(), node("gpu-1", 2)
+    binder.passes(state(two, gpu_class(), *running_vm(units=2)), template_claim("vm1", 2, node="gpu-1"))
+    taken = order("o", node="gpu-1")
+    between = state(two, gpu_class(), vm(), *RIVAL)
+    assert placed_on(binder.passes(between, taken)) == {"default/rival": "gpu-1"}
+    assert placed_on(binder.passes(between)) == {}
+
+
 @pytest.mark.parametrize(
     "vms",
     [
@@ -358,7 +396,9 @@ def test_history_remembers_the_run_and_forgets_it_after_an_hour() -> None:
     binder = Binder()
     ran(binder)
     assert binder.memory.runs == {
-        "vmi-vm1": Run("default", "vm1", "vm-vm1", has_run=True, node="gpu-1", held={"h100": 1})
+        "vmi-vm1": Run(
+            "default", "vm1", "vm-vm1", has_run=True, node="gpu-1", held={"h100": 1}, launcher="pod-vm1"
+        )
     }
     gone = state(ONE, gpu_class(), vm())
     binder.passes(gone)
@@ -375,7 +415,16 @@ def test_run_that_failed_is_remembered_as_such_while_its_vmi_is_still_there() ->
     ran(binder)
     binder.passes(state(ONE, gpu_class(), vm(), *FAILED))
     binder.passes(state(ONE, gpu_class(), vm(), *FAILED), after_s=1)
-    ended = Run("default", "vm1", "vm-vm1", has_run=True, node="gpu-1", held={"h100": 1}, has_failed=True)
+    ended = Run(
+        "default",
+        "vm1",
+        "vm-vm1",
+        has_run=True,
+        node="gpu-1",
+        held={"h100": 1},
+        launcher="pod-vm1",
+        has_failed=True,
+    )
     assert binder.memory.runs == {"vmi-vm1": replace(ended, ended_ms=binder.now_ms - 1000)}
 
 

@@ -76,7 +76,7 @@ class Past:
         if request.key.resource != r.PODS or new is None or old is None:
             return
         at, owner = str(new["spec"].get("nodeName") or ""), v.controller(new, "VirtualMachineInstance")
-        if v.MIGRATION_LABEL in (new["metadata"].get("labels") or {}):
+        if v.MIGRATION_LABEL in (new["metadata"].get("labels") or {}) or v.is_forged(new):
             return  # R13 is of launchers
         is_refused = v.phase(old) == "Pending" and v.phase(new) == "Failed" and v.status(new).get("reason")
         if is_refused and owner and at and at == v.pin_of(new):
