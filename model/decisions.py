@@ -152,10 +152,12 @@ class WarnPod:
 
 @dataclass(frozen=True, slots=True)
 class DeleteClaim:
-    """Give back the units of a template claim whose VMI has ended."""
+    """Give back the units of a template claim whose VMI has ended, or is gone."""
 
     set: str
     claim: ObjectRef
+    gone: ObjectRef | None = None
+    """The VMI that must not be there any more."""
 
 
 class Kept(StrEnum):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from binder.core.claims import claim_ref, is_template_claim, key_of, user_uid
-from binder.core.launchers import VMI_KIND, controller_uid
+from binder.core.launchers import VMI_KIND, controller_of, controller_uid
 from binder.core.scene import Scene
 from binder.core.world import Queue
 from binder.core.writing import pod_ref
 from model.claims import GPUClaim, GPUClass
 from model.decisions import DeleteClaim, Keep, Kept, LetGo, ObjectRef, UngateLauncher
+from model.kubevirt import VirtualMachineInstance
 from model.names import FINALIZER
+
+LEFT_S = 60
+"""Garbage collection takes the claims of a VMI that has gone within a second, or has missed that it went."""
 
 
 def keep_classes(scene: Scene) -> None:
@@ -49,6 +53,24 @@ def release_ended(scene: Scene) -> None:
                 scene.decisions.append(DeleteClaim(claim_set.key, member.ref))
 
 
+def collect_left(scene: Scene) -> None:
+    """Template claims of a VMI that has been gone for a minute: nobody else will delete them."""
+    links, unreadable = scene.world.relations, _unreadable_vmis(scene)
+    for namespace, uid in sorted(links.left):
+        owned = sorted(links.template_claims[namespace, uid].items())
+        staying = [(key, claim) for key, claim in owned if claim.metadata.deletion_timestamp is None]
+        if not staying or uid in unreadable:
+            continue
+        until_ms = scene.since_ms(f"VMI {namespace}/{uid} gone") + 1000 * LEFT_S
+        if scene.now_ms < until_ms:
+            scene.wake_by(until_ms)
+            continue
+        for key, claim in staying:
+            owner = controller_of(claim.metadata, VMI_KIND)
+            gone = ObjectRef(namespace, owner.name if owner else "", uid)
+            scene.decisions.append(DeleteClaim(f"claim {'/'.join(key)}", claim_ref(claim), gone))
+
+
 def open_gates(scene: Scene) -> None:
     """Switched off: every gate goes without a pin, nothing is placed, moved or lost."""
     for _, claim_set in sorted(scene.world.queues[Queue.GATED].items()):
@@ -58,6 +80,12 @@ def open_gates(scene: Scene) -> None:
         if target.is_placeable:
             meta = target.pod.metadata
             scene.decisions.append(UngateLauncher(f"{meta.namespace}/{meta.name}", pod_ref(target)))
+
+
+def _unreadable_vmis(scene: Scene) -> set[str]:
+    """Uids of VMIs that are there and cannot be read."""
+    shelf = scene.world.state.shelves[VirtualMachineInstance.__name__]
+    return {shelf.uids[key] for key in shelf.unreadable}
 
 
 def _is_in_use(claim: GPUClaim, scene: Scene) -> bool:

@@ -81,6 +81,8 @@ class Relations:
     claims_on: dict[str, dict[Key, GPUClaim]] = field(default_factory=dict)
     template_claims: dict[Uid, dict[Key, GPUClaim]] = field(default_factory=dict)
     """By the VMI that owns them."""
+    left: dict[Uid, None] = field(default_factory=dict)
+    """VMIs that are not there, and whose template claims are."""
     orders_of: dict[Uid, dict[Key, GPUClaim]] = field(default_factory=dict)
     """By the VM that their status records."""
     namers: dict[Key, dict[Key, Namer]] = field(default_factory=dict)
@@ -199,6 +201,9 @@ class Relations:
             self._vmi_by_uid.pop(old.metadata.uid, None)
         if new is not None:
             self._vmi_by_uid[new.metadata.uid] = new
+        for vmi in (old, new):
+            if vmi is not None:
+                self._note_left((key[0], vmi.metadata.uid))
         for uid in {vmi.metadata.uid for vmi in (old, new) if vmi is not None}:
             for pod_key, pod in list(self._pods_of.get(uid, {}).items()):
                 self._unplace(pod_key, pod)
@@ -236,12 +241,19 @@ class Relations:
             if is_template_claim(claim):
                 uid = controller_uid(claim.metadata, VMI_KIND)
                 _tie(self.template_claims, (key[0], uid), key, tied)
+                self._note_left((key[0], uid))
                 self.dirty_vmis.add(uid)
             else:
                 user = (key[0], user_uid(claim))
                 _tie(self.orders_of, user, key, tied)
                 self.dirty_users.add(user)
         self.dirty_orders.add(key)
+
+    def _note_left(self, vmi: Uid) -> None:
+        if vmi in self.template_claims and vmi[1] not in self._vmi_by_uid:
+            self.left[vmi] = None
+        else:
+            self.left.pop(vmi, None)
 
     def _retie_names(self, key: Key, names: tuple[str, ...]) -> None:
         before = self._names.get(key, ())

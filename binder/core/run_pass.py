@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from binder.core.bookkeeping import keep_ledger
 from binder.core.explanation import Explanation, explain
-from binder.core.lifecycle import keep_claims, keep_classes, open_gates, release_ended
+from binder.core.lifecycle import collect_left, keep_claims, keep_classes, open_gates, release_ended
 from binder.core.migrating import hold_for_targets, place_targets
 from binder.core.moving import move_sets
 from binder.core.placing import place_gated, place_orders, rebind_lost
@@ -94,6 +94,7 @@ def _decide(scene: Scene) -> None:
     keep_classes(scene)
     keep_claims(scene)
     release_ended(scene)
+    collect_left(scene)
     warn_strangers(scene)
     if not scene.policy.is_enabled:
         open_gates(scene)

@@ -196,12 +196,24 @@ class SetWriter:
 
     async def _delete_claim(self, decision: DeleteClaim) -> None:
         ref = decision.claim
+        if decision.gone is not None:
+            await self._check_gone(decision.gone)
         try:
             await self._client.delete(
                 _claim_key(ref), DeleteOptions(uid=ref.uid, resource_version=ref.resource_version)
             )
         except NotFound:
             return
+
+    async def _check_gone(self, ref: ObjectRef) -> None:
+        """The log has not told of the VMI, e.g. because it was too large for it: that proves nothing."""
+        key = ObjectKey(VIRTUAL_MACHINE_INSTANCES, ref.name, ref.namespace)
+        try:
+            live = await self._client.get(key)
+        except NotFound:
+            return
+        if live["metadata"]["uid"] == ref.uid:
+            raise Conflict(str(key), "it is there, although the log does not tell of it")
 
 
 def _whereabouts(live: Json) -> str:

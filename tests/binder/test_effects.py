@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from model.decisions import (
     BindClaim,
     CreateClaim,
     Decision,
+    DeleteClaim,
     DeletePod,
     DeleteVmi,
     Keep,
@@ -208,6 +210,26 @@ def test_launcher_and_vmi_are_deleted_only_where_the_pass_saw_them() -> None:
         for _ in range(2):
             assert errors(await carry_out(server, now, "one")) == []
         assert await names(server, PODS) == await names(server, VIRTUAL_MACHINE_INSTANCES) == []
+
+    run_virtual(main)
+
+
+def test_claim_of_a_vmi_that_has_gone_is_deleted_only_if_it_has() -> None:
+    """R7: the log's silence is no proof."""
+
+    async def main(clock: Clock) -> None:
+        server = await api_server(clock)
+        vmi = await server.create(
+            VIRTUAL_MACHINE_INSTANCES, {"metadata": {"name": "vm1", "namespace": "default"}}
+        )
+        await carry_out(server, placing("n"), "one")
+        claim = await claim_of(server)
+        gone = ref_of(vmi)
+        (error,) = errors(await carry_out(server, [DeleteClaim("c", ref_of(claim), gone)], "one"))
+        assert "is there" in error
+        earlier = [DeleteClaim("c", ref_of(claim), replace(gone, uid="an-earlier-one"))]
+        assert errors(await carry_out(server, earlier, "one")) == []
+        assert (await claim_of(server))["metadata"]["deletionTimestamp"]
 
     run_virtual(main)
 

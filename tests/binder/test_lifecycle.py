@@ -15,6 +15,7 @@ from model.decisions import (
     Keep,
     Kept,
     LetGo,
+    ObjectRef,
     PinLauncher,
     UngateLauncher,
     WarnVmi,
@@ -237,6 +238,37 @@ def test_template_claims_of_a_vmi_that_stays_when_it_has_ended_are_given_back(ph
         decide(there, template_claim(node="gpu-1", deleting=True)).decisions[0]
         == decide(state(node(), gpu_class()), template_claim(node="gpu-1", deleting=True)).decisions[0]
     )
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_claims_that_garbage_collection_has_left_are_given_back_after_a_minute(is_enabled: bool) -> None:
+    """R7: a restarted API server can make the collector miss that a VMI went; its units must not be lost."""
+    binder, there = Binder(), state(node(), gpu_class(), vm())
+    claim, going_already = template_claim(node="gpu-1"), template_claim("vm2", deleting=True)
+    first = binder.passes(there, claim, is_enabled=is_enabled)
+    assert first.decisions == ()
+    assert first.wake_at_ms == binder.now_ms + 60_000
+    assert binder.passes(there, claim, after_s=59.999, is_enabled=is_enabled).decisions == ()
+    (decision,) = binder.passes(there, claim, after_s=0.001, is_enabled=is_enabled).decisions
+    assert isinstance(decision, DeleteClaim)
+    assert (decision.claim.name, decision.gone) == (
+        claim.metadata.name,
+        ObjectRef("default", "vm1", "vmi-vm1"),
+    )
+    assert kinds_of(binder.passes(there, going_already, is_enabled=is_enabled)) == [LetGo]
+
+
+def test_claims_of_a_vmi_that_is_there_again_or_cannot_be_read_are_not_collected() -> None:
+    """R7, R33: what the log does not show may be there all the same."""
+    binder, there = Binder(), state(node(), gpu_class(), vm())
+    claim = template_claim(node="gpu-1")
+    binder.passes(there, claim)
+    binder.passes(state(node(), gpu_class(), *running_vm()), claim, after_s=30)
+    assert binder.passes(there, claim, after_s=30).decisions == ()
+    assert binder.passes(there, claim, after_s=30).decisions == ()
+    unreadable = state(node(), gpu_class(), vm())
+    unreadable.shelves["VirtualMachineInstance"].put(("default", "vm1"), "vmi-vm1", "1", b"[]")
+    assert binder.passes(unreadable, claim, after_s=300).decisions == ()
 
 
 def test_template_claim_on_its_way_out_is_neither_placed_nor_moved() -> None:

@@ -58,9 +58,17 @@ SMALL, TIMES = 250, 8
 
 @pytest.mark.parametrize("what", clusters(0))
 def test_time_grows_with_size_and_not_with_its_square(what: str) -> None:
-    """Eight times the size may cost three times eight; the square would cost sixty-four. Processor time."""
-    small, large = _cost(what, SMALL), _cost(what, TIMES * SMALL)
-    assert large < 3 * TIMES * max(small, 0.004), f"{small:.3f} s, then {large:.3f} s"
+    """Eight times the size may cost three times eight; the square would cost sixty-four. Processor time.
+
+    A busy neighbour on the same processor can cost as much once, and does not each time.
+    """
+    tries = ((_cost(what, SMALL), _cost(what, TIMES * SMALL)) for _ in range(3))
+    seen = []
+    for small, large in tries:
+        seen.append(f"{small:.3f} s, then {large:.3f} s")
+        if large < 3 * TIMES * max(small, 0.004):
+            return
+    pytest.fail("; ".join(seen))
 
 
 def _cost(what: str, size: int) -> float:
