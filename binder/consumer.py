@@ -236,10 +236,10 @@ class Term:
 
     async def _pass(self, entries: int) -> None:
         post, began = self.post, _now_s()
-        claims = await list_claims(post.client, post.observer.claim_unreadable, self._world.relations.claims)
+        live = await list_claims(post.client, post.observer.claim_unreadable, self._world.relations.claims)
         decide_began = _now_s()
         now_ms = post.now_ms()
-        self._world.update(claims)
+        self._world.update(*live)
         result = run_pass(self._world, self.memory, post.policy, now_ms)
         decide_s = _now_s() - decide_began
         self._report_unreadable()

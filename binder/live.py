@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from binder.core.claims import key_of
 from binder.core.state import Key
 from kube.errors import Gone
 from kube.port import Json, Reader
@@ -20,9 +20,16 @@ PAGE = 1000
 """Claims in one answer: about 2 MB."""
 
 
+class Live(NamedTuple):
+    """All claims, and the keys of those that are new or not as they were known."""
+
+    claims: dict[Key, GPUClaim]
+    changed: list[Key]
+
+
 async def list_claims(
     client: Reader, report: Callable[[str, str], None], known: Mapping[Key, GPUClaim]
-) -> dict[Key, GPUClaim]:
+) -> Live:
     """All claims; one that cannot be read is reported as (name, cause) and left out. Raises ApiError.
 
     A claim that stands in the version that is `known` already is not decoded again.
@@ -37,19 +44,21 @@ async def list_claims(
 
 async def _list_once(
     client: Reader, report: Callable[[str, str], None], known: Mapping[Key, GPUClaim]
-) -> dict[Key, GPUClaim]:
+) -> Live:
     """Page by page, so that no more than one page is held as it came."""
-    claims: dict[Key, GPUClaim] = {}
-    token = ""
+    live, token = Live({}, []), ""
     while True:
         page = await client.list_page(GPU_CLAIMS, limit=PAGE, continue_token=token)
         for raw in page.items:
-            seen = known.get(_key_of_raw(raw))
-            claim = seen if seen is not None and _is_version(seen, raw) else _read(raw, report)
+            key = _key_of_raw(raw)
+            claim = known.get(key)
+            if claim is None or not _is_version(claim, raw):
+                claim = _read(raw, report)
+                live.changed.append(key)
             if claim is not None:
-                claims[key_of(claim)] = claim
+                live.claims[key] = claim
         if not page.continue_token:
-            return claims
+            return live
         token = page.continue_token
 
 

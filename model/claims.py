@@ -133,7 +133,10 @@ class GPUClaim(Lean):
     @property
     def placed_condition(self) -> Condition | None:
         """The condition that says whether it is placed, and why not."""
-        return next((c for c in self.status.conditions if c.type == "Placed"), None)
+        for condition in self.status.conditions:
+            if condition.type == "Placed":
+                return condition
+        return None
 
 
 class LabelRequirement(Lean):

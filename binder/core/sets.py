@@ -142,16 +142,17 @@ class ClaimSet:
     shape: Shape = Shape()
     nodes: tuple[str, ...] = ()
     """Where members are held, by name."""
+    user: tuple[str, str] = field(init=False, compare=False, repr=False, default=("", ""))
+    """The namespace and the uid of the VM that uses it; an empty uid: none."""
+
+    def __post_init__(self) -> None:
+        """Asked for often."""
+        object.__setattr__(self, "user", (self.key.partition("/")[0], self.vm.uid if self.vm else ""))
 
     @property
     def needs(self) -> Mapping[str, int]:
         """Units per GPU resource."""
         return self.shape.needs
-
-    @property
-    def user(self) -> tuple[str, str]:
-        """The namespace and the uid of the VM that uses it; an empty uid: none."""
-        return (self.key.partition("/")[0], self.vm.uid if self.vm else "")
 
     @property
     def is_unrecorded(self) -> bool:

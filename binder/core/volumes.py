@@ -56,11 +56,14 @@ class _Unbound:
 
 def volume_reach(launcher: Launcher, state: ClusterState) -> VolumeReach | Obstacle:
     """What the launcher's volumes demand of a node, or VolumePending."""
+    names = sorted(set(claim_names(launcher)))
+    if not names:
+        return ()
     namespace = launcher.pod.metadata.namespace
     made_for_pod = set(_ephemeral(launcher.pod))
     reach: list[NodeSelector] = []
     unbound: list[_Unbound] = []
-    for name in sorted(set(claim_names(launcher))):
+    for name in names:
         claim = state.of(PersistentVolumeClaim).get((namespace, name))
         demands = _Pending("does not exist") if claim is None else _demands(claim, state)
         if claim and name in made_for_pod and not _is_made_for(claim, launcher.pod):

@@ -7,7 +7,7 @@ state and the claims do not say, so a replay builds the same. Must not know: wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -98,14 +98,19 @@ class World:
         """Nothing is known of the state yet."""
         self._forget()
 
-    def update(self, claims: Mapping[Key, GPUClaim]) -> None:
-        """Take in what has changed in the state, and the live claims as they are now."""
+    def update(self, claims: Mapping[Key, GPUClaim], changed: Iterable[Key] | None = None) -> None:
+        """Take in what has changed in the state, and the live claims as they are now.
+
+        `changed` names the claims that are not in `relations.claims` as they are now; without it, each is
+        looked at.
+        """
         gone, is_first = departed_pods(self.state.shelves[Pod.__name__]), not self._known
         changes = {model.__name__: self._take(model) for model in _KINDS}
         for kind in BY_KIND.keys() - changes.keys():
             self.state.shelves[kind].take_touched()
         if any(_is_sale_changed(old, new) for _, old, new in changes[GPUClass.__name__]):
             self._forget()
+            changed = None
             changes = {model.__name__: self._take(model) for model in _KINDS}
         links = self.relations
         for key, _, _ in changes[VirtualMachine.__name__]:
@@ -117,7 +122,7 @@ class World:
         now = [new for _, _, new in changes[Pod.__name__] if new is not None]
         self.fallen += () if is_first else refused_of([*gone, *now])
         links.dirty_nodes.update(key[1] for key, _, _ in changes[Node.__name__])
-        self._take_claims(claims)
+        self._take_claims(claims, claims if changed is None else changed)
         if any(map(_is_tree_changed, (*changes[GPUBudget.__name__], *changes[Namespace.__name__]))):
             self.budgets = plant(self.state.of(GPUBudget).values(), self.state.of(Namespace).values())
             self.books.plant(self.budgets)
@@ -191,14 +196,11 @@ class World:
             if new is not None:
                 self.budgets.budgets[name] = new
 
-    def _take_claims(self, claims: Mapping[Key, GPUClaim]) -> None:
+    def _take_claims(self, claims: Mapping[Key, GPUClaim], touched: Iterable[Key]) -> None:
         known = self.relations.claims
-        changed = [
-            key
-            for key, claim in claims.items()
-            if known.get(key) is not claim and not _is_same(known.get(key), claim)
-        ]
-        gone = [key for key in known if key not in claims] if len(known) + len(changed) > len(claims) else []
+        changed = [key for key in touched if key in claims and not _is_same(known.get(key), claims[key])]
+        are_gone = len(known) + sum(key not in known for key in changed) > len(claims)
+        gone = [key for key in known if key not in claims] if are_gone else []
         for key in sorted([*changed, *gone]):
             old, new = known.get(key), claims.get(key)
             _set(known, key, new)

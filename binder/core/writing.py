@@ -67,8 +67,11 @@ def marks(claim_set: ClaimSet, obstacle: Obstacle, now_ms: int) -> list[Decision
 
 def marked_reason(claim_set: ClaimSet) -> str:
     """The reason that the set's claims carry."""
-    conditions = (member.claim.placed_condition for member in claim_set.members if member.claim)
-    return next((c.reason for c in conditions if c is not None and c.status == "False"), "")
+    for member in claim_set.members:
+        placed = member.claim.placed_condition if member.claim else None
+        if placed is not None and placed.status == "False":
+            return placed.reason
+    return ""
 
 
 def pod_ref(launcher: Launcher) -> ObjectRef:

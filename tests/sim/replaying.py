@@ -72,7 +72,7 @@ class Replay:
         await self.fold_up_to(said["position"])
         if not self.pages:
             return f"2: the pass at {said['position']} has listed no claims (R3)"
-        claims = await list_claims(Recorded(self.pages), _ignore, {})
+        claims, _ = await list_claims(Recorded(self.pages), _ignore, {})
         policy = Policy(**said["policy"])
         self.world.update(claims)
         result = run_pass(self.world, self.memory, policy, said["now"])

@@ -68,8 +68,10 @@ class Life:
         self._fold(Entry(EntryType.HEARTBEAT, ts_ms=self.now_ms))
 
     def look(self) -> World:
-        """The world, up to date."""
-        self.world.update(self.claims)
+        """The world, up to date: told which claims have changed, as the live list tells it."""
+        known = self.world.relations.claims
+        changed = [key for key, claim in self.claims.items() if known.get(key) is not claim]
+        self.world.update(self.claims, changed)
         return self.world
 
     def decide(self) -> PassResult:
