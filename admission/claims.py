@@ -70,9 +70,9 @@ def _refuse_size(class_name: str, units: int, entry: ClassEntry) -> Refusal | No
     if units <= entry.largest:
         return None
     if entry.largest == 0:
-        text = f"no node that class {class_name} accepts now offers any {entry.resource}, {units} wanted"
+        text = f"no node that class {class_name} selects offers any {entry.resource}, {units} wanted"
     else:
-        text = f"no node that class {class_name} accepts now offers more than {entry.largest}, {units} wanted"
+        text = f"no node that class {class_name} selects offers more than {entry.largest}, {units} wanted"
     return _refused(Reason.TOO_LARGE, f"{text}: a claim is held by one node")
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from binder.core.budgets import BudgetTree
 from binder.core.counting import raw_units
-from binder.core.nodes import class_accepts
+from binder.core.nodes import class_accepts, has_labels
 from binder.core.relations import Relations
 from binder.core.room import NodeRoom
 from binder.core.state import Key
@@ -61,7 +61,7 @@ class Share(NamedTuple):
 
 @dataclass(slots=True)
 class ClassTotals:
-    """Of one class: its claims by phase, and the nodes that it accepts."""
+    """Of one class: its claims by phase, and the nodes that it accepts or selects."""
 
     units: dict[Phase, int] = field(default_factory=lambda: dict.fromkeys(Phase, 0))
     nodes: int = 0
@@ -69,17 +69,25 @@ class ClassTotals:
     raw: int = 0
     free: int = 0
     sizes: dict[int, int] = field(default_factory=dict)
-    """How many nodes offer so many units."""
+    """How many nodes with the class's labels offer so many units, whether or not it accepts them now."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is counted."""
+        return not (self.nodes or self.sizes or any(self.units.values()))
 
     def add(self, share: Share, sign: int) -> None:
-        """Take a node in (1), or out (-1)."""
+        """Take a node in that the class accepts (1), or out (-1)."""
         self.nodes += sign
         self.allocatable += sign * share.allocatable
         self.raw += sign * share.raw
         self.free += sign * share.free
-        count = self.sizes.pop(share.allocatable, 0) + sign
+
+    def add_size(self, units: int, sign: int) -> None:
+        """Take a node in that the class selects (1), or out (-1)."""
+        count = self.sizes.pop(units, 0) + sign
         if count:
-            self.sizes[share.allocatable] = count
+            self.sizes[units] = count
 
 
 @dataclass(slots=True)
@@ -101,6 +109,7 @@ class Books:
     touched: set[str] = field(default_factory=set)
     """Fields of the ledger that may say something else than when this was last emptied."""
     _shares: dict[str, dict[str, Share]] = field(default_factory=dict)
+    _sizes: dict[str, Amounts] = field(default_factory=dict)
     _offers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _raw_of: dict[Key, Amounts] = field(default_factory=dict)
 
@@ -111,7 +120,10 @@ class Books:
         return ClassUse(t.nodes, t.allocatable, bound, t.raw, lost, pending, t.free)
 
     def largest(self, name: str) -> int:
-        """The most units that one node offers which the class accepts: what is larger fits nowhere."""
+        """The most units that one node with the class's labels offers: what is larger fits nowhere.
+
+        Whether the node is closed or away just now does not matter: orders wait for that.
+        """
         totals = self.classes.get(name)
         return max(totals.sizes, default=0) if totals else 0
 
@@ -120,7 +132,7 @@ class Books:
         name, namespace, units = claim.spec.class_name, claim.metadata.namespace, sign * claim.spec.units
         totals = self._totals(name)
         totals.units[counted_phase(claim)] += units
-        if not totals.nodes and not any(totals.units.values()):
+        if totals.is_empty:
             del self.classes[name]  # anyone can name a class that does not exist
         _add_row(self.claimed, namespace, {name: units})
         self.touched.add(ledger.CLASS + name)
@@ -150,13 +162,17 @@ class Books:
         sold = self.links.sold
         offers = tuple(resource for resource in sold if resource in room.allocatable) if node else ()
         shares: dict[str, Share] = {}
+        sizes: Amounts = {}
         for resource in offers:
             free, raw = room.free(resource), room.taken.get(resource, 0) - held.get(resource, 0)
             share = Share(room.allocatable[resource], raw, max(0, free))
             for gpu_class in sold[resource]:
+                if node and has_labels(node, gpu_class.spec.node_selector):
+                    sizes[gpu_class.metadata.name] = share.allocatable
                 if node and class_accepts(gpu_class, node):
                     shares[gpu_class.metadata.name] = share
         self._put_node(name, offers, shares)
+        self._put_sizes(name, sizes)
 
     def plant(self, tree: BudgetTree) -> None:
         """Other budgets, or other namespaces under them."""
@@ -184,6 +200,17 @@ class Books:
             self._shares[name] = shares
         if offers:
             self._offers[name] = offers
+
+    def _put_sizes(self, name: str, sizes: Amounts) -> None:
+        before = self._sizes.pop(name, {})
+        if sizes:
+            self._sizes[name] = sizes
+        if before == sizes:
+            return
+        self.touched.update(ledger.CLASS + one for one in before.keys() | sizes.keys())
+        for counted, sign in ((before, -1), (sizes, 1)):
+            for class_name, units in counted.items():
+                self._totals(class_name).add_size(units, sign)
 
     def _totals(self, class_name: str) -> ClassTotals:
         return self.classes.setdefault(class_name, ClassTotals())

@@ -50,7 +50,7 @@ TABLE = [
         order(units=5),
         ledger(classes=one_class(free=16)),
         (
-            "TooLarge: no node that class h100 accepts now offers more than 4, 5 wanted: "
+            "TooLarge: no node that class h100 selects offers more than 4, 5 wanted: "
             "a claim is held by one node"
         ),
     ),
@@ -59,7 +59,7 @@ TABLE = [
         order(units=2),
         ledger(classes={"h100": ClassEntry(H100)}),
         (
-            f"TooLarge: no node that class h100 accepts now offers any {H100}, 2 wanted: "
+            f"TooLarge: no node that class h100 selects offers any {H100}, 2 wanted: "
             "a claim is held by one node"
         ),
     ),

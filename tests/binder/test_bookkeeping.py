@@ -29,7 +29,7 @@ from tests.builders import (
     template_claim,
 )
 
-HELD = ClassEntry(H100, nodes=2, allocatable=6, bound=1, raw=2, pending=3, free=3, largest=4)
+HELD = ClassEntry(H100, nodes=2, allocatable=6, bound=1, raw=2, pending=3, free=3, largest=8)
 CLUSTER: tuple[Lean, ...] = (
     gpu_class(),
     node("a", 4),
@@ -104,17 +104,18 @@ def test_blocked_pass_leaves_the_ledger_as_it_is() -> None:
     assert decide(cluster, *LIVE).lessons == ()
 
 
-def test_largest_follows_the_nodes_that_the_class_accepts() -> None:
-    """Kept by difference: a node that is cordoned takes its size along, unless another has it too."""
+def test_largest_is_of_all_nodes_that_the_class_selects_and_follows_what_they_offer() -> None:
+    """Kept by difference: one that is closed just now could hold it when it is back."""
     cluster = state(gpu_class(), node("a", 4), node("b", 4), node("c", 2))
     world, memory = look_at(cluster, {}), Memory()
     found = [largest(world, memory)]
-    for changed in (node("a", 4, unschedulable=True), node("b", 4, unschedulable=True), node("a", 4)):
+    closed = (node("a", 4, unschedulable=True), node("b", 4, ready="False"))
+    for changed in (*closed, node("a", 1), node("b", 2, unschedulable=True)):
         name, body = changed.metadata.name, changed.model_dump_json(by_alias=True).encode()
         cluster.shelves["Node"].put(("", name), changed.metadata.uid, "9", body)
         world.update({})
         found.append(largest(world, memory))
-    assert found == [4, 4, 2, 4]
+    assert found == [4, 4, 4, 4, 2]
 
 
 @pytest.mark.parametrize("field", ["class/h100", "class/gone", "budget/root", "namespace/default", "new/1"])

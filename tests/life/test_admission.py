@@ -81,7 +81,7 @@ def test_order_that_does_not_fit_is_refused_before_it_is_made() -> None:
     async def story(life: Life) -> None:
         await know(life)
         with replicas(life):
-            with pytest.raises(Forbidden, match="accepts now offers more than 1, 2 wanted") as refused:
+            with pytest.raises(Forbidden, match="selects offers more than 1, 2 wanted") as refused:
                 await life.server.create(GPU_CLAIMS, order("a", 2))
             assert refused.value.reason == "TooLarge"
             assert life.claims() == {}

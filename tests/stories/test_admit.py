@@ -84,7 +84,7 @@ async def make(stage: Stage, name: str, body: Json) -> Json:
 
 
 def too_large(class_name: str, offered: int, wanted: int) -> str:
-    text = f"no node that class {class_name} accepts now offers more than {offered}, {wanted} wanted"
+    text = f"no node that class {class_name} selects offers more than {offered}, {wanted} wanted"
     return f"{text}: a claim is held by one node"
 
 
