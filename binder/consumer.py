@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -48,7 +49,8 @@ from projections.folds.memory import PROJECTIONS, Memory, as_fields, recalled
 MAX_BATCH = 5000
 QUIET_S = 0.05
 DRAIN_LIMIT_S = 0.5
-"""A batch ends after 50 ms without an entry, after 500 ms, or at 5,000 entries."""
+"""A batch ends after 50 ms without an entry, at 5,000 entries, or after twice the time that the last pass took
+to decide, listing included, but 500 ms at most: where a pass is cheap nobody waits for a larger batch."""
 IDLE_S = 2.0
 """How long one read waits for the first entry; the lease is looked at in between."""
 HEARTBEATS_KEPT = 100
@@ -143,6 +145,8 @@ class Term:
     _snapshot_at_s: float = 0.0
     _since_snapshot: int = 0
     _wake_at_ms: int | None = None
+    _deciding_s: float = 0.0
+    """How long the last pass took until its decisions stood."""
     _world: World = field(init=False)
 
     def __post_init__(self) -> None:
@@ -202,13 +206,14 @@ class Term:
 
     async def _drain(self) -> int:
         """Read until it is quiet; returns how many entries say more than that a watcher lives."""
-        wait_s = self._sleep_s()
-        deadline = _now_s() + wait_s + DRAIN_LIMIT_S
+        wait_s, ends_s = self._sleep_s(), math.inf
         room, telling = MAX_BATCH, 0
-        while room > 0 and _now_s() < deadline:
+        while room > 0 and _now_s() < ends_s:
             batch = await self.post.log.read_new(room, max(1, int(wait_s * 1000)), self._identity)
             if not batch:
                 break
+            if ends_s == math.inf:
+                ends_s = _now_s() + min(DRAIN_LIMIT_S, max(QUIET_S, 2 * self._deciding_s))
             self._unacknowledged += [stored.id for stored in batch]
             telling += await self._fold(batch)
             room -= len(batch)
@@ -241,7 +246,7 @@ class Term:
         now_ms = post.now_ms()
         self._world.update(*live)
         result = run_pass(self._world, self.memory, post.policy, now_ms)
-        decide_s = _now_s() - decide_began
+        decide_s, self._deciding_s = _now_s() - decide_began, _now_s() - began
         self._report_unreadable()
         await self._commit(result, now_ms)
         if not post.leader.is_ours_for(WRITE_TIMEOUT_S):

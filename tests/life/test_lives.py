@@ -11,7 +11,7 @@ import pytest
 from eventlog.port import Retention, Snapshot
 from kube.errors import OutcomeUnknown, Unreachable
 from kube.port import MERGE, PLAIN_DELETE, DeleteOptions, Json, ObjectKey, PatchOptions
-from model.resources import GPU_CLAIMS, GPU_CLASSES, LEASES, PODS, VIRTUAL_MACHINES, Resource
+from model.resources import GPU_CLAIMS, GPU_CLASSES, LEASES, NODES, PODS, VIRTUAL_MACHINES, Resource
 from simulator.apiserver.server import ApiServer
 from tests.life.system import H100, Life, live, stop
 
@@ -204,6 +204,35 @@ def test_idle_system_writes_nothing_and_lists_nothing() -> None:
             await asyncio.sleep(300)
             assert len(life.told.passes) - passes <= 5
             assert all(not report.result.decisions for report in life.told.passes[passes:])
+
+    live(story)
+
+
+def test_changes_that_never_pause_keep_nobody_waiting() -> None:
+    """A batch ends by time, counted from its first entry, also when there is no quiet moment to end it."""
+
+    async def story(life: Life) -> None:
+        await life.add_node("gpu-1", 9)
+
+        async def relabel() -> None:
+            for number in range(10**6):
+                labels = {"metadata": {"labels": {"number": str(number)}}}
+                await life.server.patch(ObjectKey(NODES, "gpu-1"), labels)
+                await asyncio.sleep(0.02)
+
+        async with life.process():
+            await life.start_vm("first")
+            await life.until(lambda: life.node_of("first") != "")
+            relabelling = asyncio.create_task(relabel())
+            waits = []
+            for number in range(8):
+                await asyncio.sleep(1.3)
+                began = asyncio.get_running_loop().time()
+                await life.start_vm(f"vm-{number}")
+                await life.until(lambda name=f"vm-{number}": life.node_of(name) != "")
+                waits.append(asyncio.get_running_loop().time() - began)
+            relabelling.cancel()
+        assert max(waits) < 1.0, waits
 
     live(story)
 
