@@ -49,8 +49,8 @@ from projections.folds.memory import PROJECTIONS, Memory, as_fields, recalled
 MAX_BATCH = 5000
 QUIET_S = 0.05
 DRAIN_LIMIT_S = 0.5
-"""A batch ends after 50 ms without an entry, at 5,000 entries, or after twice the time that the last pass took
-to decide, listing included, but 500 ms at most: where a pass is cheap nobody waits for a larger batch."""
+"""A batch ends after 50 ms without an entry, at 5,000 entries, or after twice the time that the last pass
+took to decide, listing included, 500 ms at most: where a pass is cheap nobody waits for a larger batch."""
 IDLE_S = 2.0
 """How long one read waits for the first entry; the lease is looked at in between."""
 HEARTBEATS_KEPT = 100
