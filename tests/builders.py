@@ -218,15 +218,22 @@ def starting_vm(
     return (vm(name, strategy=strategy), vmi(name), pinned_launcher(name, node, units, **changes))
 
 
-def budget(name: str = "budget", *, parent: str = "", labels: object = None, **classes: int) -> GPUBudget:
+def budget(
+    name: str = "budget",
+    *,
+    parent: str = "",
+    labels: object = None,
+    resources: object = None,
+    **classes: int,
+) -> GPUBudget:
     """A budget of units by class, over the namespaces with the labels (all without)."""
-    selector = {"matchLabels": labels or {}}
-    return GPUBudget.model_validate(
-        {
-            "metadata": {"name": name, "uid": f"budget-{name}"},
-            "spec": {"parent": parent, "namespaceSelector": selector, "classes": classes},
-        }
-    )
+    spec = {
+        "parent": parent,
+        "namespaceSelector": {"matchLabels": labels or {}},
+        "classes": classes,
+        "resources": resources or {},
+    }
+    return GPUBudget.model_validate({"metadata": {"name": name, "uid": f"budget-{name}"}, "spec": spec})
 
 
 def namespace(name: str = "default", **labels: str) -> Namespace:

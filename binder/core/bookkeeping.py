@@ -68,10 +68,10 @@ def _class_entry(name: str, world: World) -> ClassEntry | None:
 
 
 def _budget_entry(name: str, world: World) -> BudgetEntry | None:
-    budget, use = world.budgets.budgets.get(name), world.books.uses.get(name)
-    if budget is None or use is None:
+    budget = world.budgets.budgets.get(name)
+    if budget is None:
         return None
-    fault = world.budgets.faults.get(name)
+    use, fault = world.books.uses[name], world.budgets.faults.get(name)
     return BudgetEntry(
         fault=fault.text if fault is not None else "",
         class_limits=dict(sorted(budget.spec.classes.items())),

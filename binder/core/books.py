@@ -160,7 +160,7 @@ class Books:
     def take_node(self, name: str, node: Node | None, room: NodeRoom, held: Mapping[str, int]) -> None:
         """A node as it was measured, or (None) no more; `held` are units of claims Bound there."""
         sold = self.links.sold
-        offers = tuple(resource for resource in sold if resource in room.allocatable) if node else ()
+        offers = tuple(resource for resource in sold if resource in room.allocatable)
         shares: dict[str, Share] = {}
         sizes: Amounts = {}
         for resource in offers:
@@ -177,8 +177,8 @@ class Books:
     def plant(self, tree: BudgetTree) -> None:
         """Other budgets, or other namespaces under them."""
         self.touched.update(ledger.NAMESPACE + name for name in self.tree.over.keys() | tree.over.keys())
-        self.touched.update(ledger.BUDGET + name for name in self.uses.keys() | tree.budgets.keys())
-        self.tree, self.uses = tree, {name: Use() for name in sorted(tree.budgets)}
+        self.touched.update(ledger.BUDGET + name for name in tree.budgets)  # and `World.update` what has gone
+        self.tree, self.uses = tree, {name: Use() for name in tree.budgets}
         for namespace, budgets in tree.over.items():
             for budget in budgets:
                 _add(self.uses[budget].classes, self.claimed.get(namespace, {}))

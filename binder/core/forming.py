@@ -42,26 +42,29 @@ Found = tuple[tuple[Member, ...], Obstacle | None]
 
 def vm_set(key: Key, world: Relations) -> ClaimSet | None:
     """The set of the VM, or of the VMI without one, of that key; None if it has no part here."""
-    vmi, vm = world.vmis.get(key), world.vms.get(key)
-    if vmi is None and vm is None:
+    if key not in world.vmis and key not in world.vms:
         return None
-    launcher = _current(world.launchers_of.get(vmi.metadata.uid, {}).values()) if vmi else None
-    stage = _stage(vmi, launcher)
-    user = VmRef(key[1], vm.metadata.uid) if vm else None
-    if vmi is not None and not (vmi.is_final and vm is not None):  # one that has ended speaks for no VM
-        user = vm_of(vmi, world.vms)
-    run_strategy = _run_strategy(vm) if _is_run_of(vm, user) else ""
-    whole = ClaimSet("/".join(key), (), stage, user, vmi, launcher, run_strategy)
-    if launcher is not None:
-        whole = replace(whole, caution=caution(launcher.pod))
-    if stage is Stage.GATED:
+    whole = empty_set(key, world)
+    if whole.stage is Stage.GATED:
         return _measured(_gated(whole, world), world)
-    members = (*_served_orders(whole, key, world), *_template_members(vmi, world))
+    members = (*_served_orders(whole, key, world), *_template_members(whole.vmi, world))
     if members:
         return _measured(replace(whole, members=members), world)
     unsold = tuple(_unsold_orders(whole, key, world))
     obstacle = _class_not_found(unsold[0].spec.class_name) if unsold else None
     return replace(whole, unsold=unsold, obstacle=obstacle) if unsold else None
+
+
+def empty_set(key: Key, world: Relations) -> ClaimSet:
+    """The VM, its VMI and the launcher of that key, and no claims of theirs."""
+    vmi, vm = world.vmis.get(key), world.vms.get(key)
+    launcher = _current(world.launchers_of.get(vmi.metadata.uid, {}).values()) if vmi else None
+    user = VmRef(key[1], vm.metadata.uid) if vm else None
+    if vmi is not None and not (vmi.is_final and vm is not None):  # one that has ended speaks for no VM
+        user = vm_of(vmi, world.vms)
+    run_strategy = _run_strategy(vm) if _is_run_of(vm, user) else ""
+    whole = ClaimSet("/".join(key), (), _stage(vmi, launcher), user, vmi, launcher, run_strategy)
+    return replace(whole, caution=caution(launcher.pod)) if launcher is not None else whole
 
 
 def order_set(key: Key, world: Relations) -> ClaimSet | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
+from binder.core.forming import empty_set
 from binder.core.launchers import (
     VMI_KIND,
     Launcher,
@@ -92,9 +93,9 @@ def _notice_fallen(pod: Pod, scene: Scene) -> None:
 
 def _set_of(launcher: Launcher, scene: Scene) -> ClaimSet:
     """Its VM's set; one without members where its claims have gone already."""
-    meta = launcher.vmi.metadata
-    found = scene.world.sets.get(SetId(is_order=False, key=(meta.namespace, meta.name)))
-    return found or ClaimSet(f"{meta.namespace}/{meta.name}", (), vmi=launcher.vmi, launcher=launcher)
+    key = (launcher.vmi.metadata.namespace, launcher.vmi.metadata.name)
+    found = scene.world.sets.get(SetId(is_order=False, key=key))
+    return found or empty_set(key, scene.world.relations)
 
 
 def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene) -> None:
@@ -132,7 +133,7 @@ def _remember(pod: Pod, run: Run, why: str, scene: Scene) -> None:
     if node is None or run.refused == pod.metadata.uid:
         return
     vmi_uid = controller_uid(pod.metadata, VMI_KIND)
-    scene.learned[vmi_uid] = replace(run, launcher=pod.metadata.uid, refused=pod.metadata.uid)
+    scene.learned[vmi_uid] = replace(run, refused=pod.metadata.uid)
     user, name_of_vm = (run.namespace, run.vm_uid), f"{run.namespace}/{run.vm_uid}"
     until_ms = scene.now_ms + 1000 * scene.policy.rejection_s
     rejected = Rejection(node.metadata.uid, look_of(node), until_ms, why, pod.metadata.uid)

@@ -129,19 +129,17 @@ def _last_runs(scene: Scene) -> dict[str, Run]:
 
 
 def _comes_back(uid: str, run: Run, scene: Scene) -> bool:
-    """Whether the VM restarts, and has not found its place already."""
+    """Whether the VM restarts, and neither has found its place already nor still has the last one."""
     links = scene.world.relations
     vm = links.vms.get((run.namespace, run.vm_name))
     if vm is None or vm.metadata.uid != run.vm_uid or vm.metadata.deletion_timestamp is not None:
         return False
     vmi = links.vmis.get((run.namespace, run.vm_name))
     has_next = vmi is not None and not vmi.is_final and vmi.metadata.uid != uid
-    if vmi is not None and has_next:
-        launchers = links.launchers_of.get(vmi.metadata.uid, {}).values()
-        if any(not one.pod.is_gated and not one.pod.is_terminal for one in launchers):
-            return False
-    strategy = _strategy(vm)
-    return strategy == "Always" or (strategy != "Halted" and (has_next or run.has_failed))
+    launchers = links.launchers_of.get(vmi.metadata.uid, {}).values() if vmi is not None else ()
+    if any(not one.pod.is_gated and not one.pod.is_terminal for one in launchers):
+        return False
+    return _strategy(vm) == "Always" or has_next or run.has_failed
 
 
 def _is_stopped(run: Run, scene: Scene) -> bool:
@@ -157,15 +155,19 @@ def _strategy(vm: VirtualMachine) -> str:
 def _can_take_back(run: Run, scene: Scene) -> bool:
     """Whether the node has not refused the VM (R13) and can keep what the run held there (R20)."""
     world = scene.world
-    node, room = world.node(run.node), world.room.nodes.get(run.node)
-    if node is None or room is None or run.node in scene.refused.get((run.namespace, run.vm_uid), ()):
+    node = world.node(run.node)
+    if node is None or run.node in scene.refused.get((run.namespace, run.vm_uid), ()):
         return False
-    classes = [one for name, one in sorted(world.relations.classes.items()) if name in run.held]
+    classes = [one for name, one in world.relations.classes.items() if name in run.held]
     held: dict[str, int] = {}
     for one in classes:
         resource = one.spec.resource_name
         held[resource] = held.get(resource, 0) + run.held[one.metadata.name]
-    serious = [one for one in troubles_of(node, classes, room, held) if one.kind not in IDLE_ONLY]
+    serious = [
+        one
+        for one in troubles_of(node, classes, world.room.nodes[run.node], held)
+        if one.kind not in IDLE_ONLY
+    ]
     ends = [counts_from_ms(one, scene.since_ms(one.name(run.node)), scene.policy) for one in serious]
     for end_ms in ends:
         scene.wake_by(end_ms)
@@ -202,7 +204,7 @@ def _still_to_hold(uid: str, run: Run, scene: Scene) -> Units:
         if claim.bound_node == run.node:
             bound[claim.spec.class_name] += claim.spec.units
     units: dict[str, int] = {}
-    for name, amount in sorted(run.held.items()):
+    for name, amount in run.held.items():
         gpu_class = links.classes.get(name)
         left = amount - bound.get(name, 0)
         if gpu_class is not None and left > 0:

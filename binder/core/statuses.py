@@ -35,7 +35,7 @@ def write_statuses(scene: Scene) -> None:
     has been touched since are looked at.
     """
     known, due = scene.memory.statuses, []
-    for field in sorted(known.keys() | _touched(scene.world)):
+    for field in sorted(known.keys() | scene.world.books.touched):
         last = known.get(field, 0)
         wait_ms = last + STATUS_EVERY_MS - scene.now_ms if last <= scene.now_ms else 0
         write = status_write(field, scene.world, scene.now_ms)
@@ -46,7 +46,7 @@ def write_statuses(scene: Scene) -> None:
             scene.wake_by(last + STATUS_EVERY_MS)
         else:
             due.append((last, field, write))
-    due.sort(key=lambda one: one[:2])
+    due.sort(key=lambda one: one[0])
     for _, field, write in due[:MAX_STATUSES]:
         scene.decisions.append(write)
         scene.lessons.append(Lesson(statuses.NAME, field, scene.now_ms))
@@ -66,13 +66,6 @@ def status_write(field: str, world: World, now_ms: int) -> Write | None:
         budget = world.state.of(GPUBudget).get(("", field.removeprefix(ledger.BUDGET)))
         return _budget_write(budget, world, now_ms) if budget and _stays(budget.metadata) else None
     return None
-
-
-def _touched(world: World) -> set[str]:
-    if not world.is_new:
-        return world.books.touched
-    classes = (ledger.CLASS + name for name in world.relations.classes)
-    return {*classes, *(ledger.BUDGET + name for name in world.budgets.budgets)}
 
 
 def _stays(meta: ObjectMeta) -> bool:

@@ -17,6 +17,7 @@ from tests.binder.deciding import Binder, decide
 from tests.builders import (
     H100,
     NOW_MS,
+    T4,
     budget,
     claims,
     gpu_class,
@@ -29,7 +30,7 @@ from tests.builders import (
     template_claim,
 )
 
-HELD = ClassEntry(H100, nodes=2, allocatable=6, bound=1, raw=2, pending=3, free=3, largest=8)
+HELD = ClassEntry(H100, nodes=2, allocatable=6, bound=1, raw=2, lost=5, pending=3, free=3, largest=8)
 CLUSTER: tuple[Lean, ...] = (
     gpu_class(),
     node("a", 4),
@@ -39,10 +40,10 @@ CLUSTER: tuple[Lean, ...] = (
     *running_vm("vm1", node="b"),
     namespace("default"),
     namespace("other", team="x"),
-    budget("root", h100=9),
+    budget("root", h100=9, resources={H100: 7}),
     budget("team", parent="root", labels={"team": "x"}),
 )
-LIVE = (template_claim("vm1", node="b"), order("o", 3))
+LIVE = (template_claim("vm1", node="b"), order("o", 3), order("p", 5, phase="Lost", lostFrom="b"))
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
@@ -52,7 +53,10 @@ def test_pass_writes_classes_budgets_and_namespaces_into_the_ledger(is_enabled: 
     assert learned == {
         "class/h100": HELD,
         "budget/root": BudgetEntry(
-            class_limits={"h100": 9}, class_units={"h100": 4}, resource_units={H100: 2}
+            class_limits={"h100": 9},
+            class_units={"h100": 9},
+            resource_limits={H100: 7},
+            resource_units={H100: 2},
         ),
         "budget/team": BudgetEntry(),
         "namespace/default": ("root",),
@@ -65,7 +69,7 @@ def test_admission_reads_what_the_pass_has_written() -> None:
     read = read_ledger(fields)
     assert read.classes == {"h100": HELD}
     assert [name for name, _ in read.over("other")] == ["root", "team"]
-    assert read.budgets["root"].class_units == {"h100": 4}
+    assert read.budgets["root"].class_units == {"h100": 9}
 
 
 def test_pass_over_what_it_knows_learns_nothing_of_it() -> None:
@@ -133,15 +137,28 @@ def test_field_that_cannot_be_read_is_written_anew_or_taken_away(field: str) -> 
     assert fields[ledger.NAME] == right
 
 
-def test_units_are_written_by_name_however_they_came_in() -> None:
+def test_class_that_no_node_offers_has_a_largest_of_none() -> None:
+    """R8: a claim of one unit is too large then, also while another waits for it."""
+    for live in ((), (order("o"),)):
+        entry = learned_of(decide(state(gpu_class()), *live).lessons)["class/h100"]
+        assert isinstance(entry, ClassEntry)
+        assert entry.largest == 0
+
+
+def test_limits_and_units_are_written_by_name_however_they_came_in() -> None:
     """R4: equal states give equal bytes."""
     pair = (order("a", 1, class_name="y"), order("b", 1, class_name="x"))
-    cluster = (namespace("default"), budget("b"), gpu_class("x"), gpu_class("y", "nvidia.com/Y"))
-    bodies = {
-        as_fields(decide(state(*cluster), *live).lessons)[ledger.NAME]["budget/b"]
-        for live in (pair, pair[::-1])
-    }
-    assert [list(orjson.loads(body)["class_units"]) for body in bodies] == [["x", "y"]]
+    pods = (raw_pod("p", "a"), raw_pod("q", "a", resource=T4))
+    cluster = (namespace("default"), gpu_class("x"), gpu_class("y", T4))
+    limits = (
+        budget("b", x=1, y=1, resources={H100: 1, T4: 1}),
+        budget("b", y=1, x=1, resources={T4: 1, H100: 1}),
+    )
+    for live, raw, limited in ((pair, pods, limits[0]), (pair[::-1], pods[::-1], limits[1])):
+        fields = as_fields(decide(state(*cluster, *raw, limited), *live).lessons)[ledger.NAME]
+        entry = orjson.loads(fields["budget/b"])
+        assert [list(entry[key]) for key in ("class_limits", "class_units")] == [["x", "y"]] * 2
+        assert [list(entry[key]) for key in ("resource_limits", "resource_units")] == [[H100, T4]] * 2
 
 
 def largest(world: World, memory: Memory) -> int:

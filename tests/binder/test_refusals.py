@@ -8,8 +8,10 @@ import pytest
 
 from binder.core.policy import Policy
 from binder.core.run_pass import run_pass
+from binder.core.state import ClusterState
 from binder.core.world import look_at
 from model.decisions import DeleteClaim, DeletePod
+from model.pods import Pod
 from model.reasons import Reason
 from projections.folds import rejections
 from projections.folds.memory import Memory
@@ -31,6 +33,13 @@ from tests.builders import (
     vm,
     vmi,
 )
+
+
+def put_and_drop(cluster: ClusterState, pod: Pod) -> None:
+    """The pod's last version, and that it has gone."""
+    key = (pod.metadata.namespace, pod.metadata.name)
+    cluster.shelves["Pod"].put(key, pod.metadata.uid, "9", pod.model_dump_json(by_alias=True).encode())
+    cluster.shelves["Pod"].drop(key, pod.metadata.uid)
 
 
 @pytest.mark.parametrize(
@@ -99,16 +108,50 @@ def test_refusal_that_came_and_went_within_one_batch_is_noticed() -> None:
     cluster = two_nodes(*starting_vm())
     world, memory = look_at(cluster, claims(HELD)), Memory()
     memory.learn(run_pass(world, memory, Policy(), NOW_MS).lessons)
-    pods = cluster.shelves["Pod"]
-    pod = pinned_launcher("vm1", node="gpu-1", status=REFUSED)
-    key = (pod.metadata.namespace, pod.metadata.name)
-    pods.put(key, pod.metadata.uid, "9", pod.model_dump_json(by_alias=True).encode())
-    pods.drop(key, pod.metadata.uid)
+    put_and_drop(cluster, pinned_launcher("vm1", node="gpu-1", status=REFUSED))
     world.update(claims(HELD))
     result = run_pass(world, memory, Policy(), NOW_MS)
     assert DeletePod not in kinds_of(result)
     memory.learn(result.lessons)
     assert set(memory.rejections["default/vm-vm1"]) == {"gpu-1"}
+
+
+def test_refusals_of_one_batch_are_learned_in_one_order_however_they_came() -> None:
+    """R4, R13: two pods failed and went; equal states give equal bytes."""
+    learned = []
+    for names in (("vm1", "vm2"), ("vm2", "vm1")):
+        cluster = two_nodes(*starting_vm("vm1"), *starting_vm("vm2"))
+        live = claims(HELD, template_claim("vm2", node="gpu-1"))
+        world, memory = look_at(cluster, live), Memory()
+        memory.learn(run_pass(world, memory, Policy(), NOW_MS).lessons)
+        world.learned_from()
+        for name in names:
+            put_and_drop(cluster, pinned_launcher(name, node="gpu-1", status=REFUSED))
+        world.update(live)
+        learned.append(run_pass(world, memory, Policy(), NOW_MS).lessons)
+    assert [one.field for one in learned[0] if one.projection == rejections.NAME] == [
+        "default/vm-vm1",
+        "default/vm-vm2",
+    ]
+    assert learned[0] == learned[1]
+
+
+def test_only_refused_pods_are_kept_until_a_pass_can_learn_of_them() -> None:
+    """R13, R33: while a log is stale for an hour, not every pod that changes or fails stays in memory."""
+    cluster = two_nodes(*starting_vm())
+    world = look_at(cluster, claims(HELD))
+    refused = pinned_launcher("vm1", node="gpu-1", status=REFUSED)
+    put_and_drop(
+        cluster, pinned_launcher("vm2", node="gpu-1", status=REFUSED | {"reason": "DeadlineExceeded"})
+    )
+    put_and_drop(cluster, pinned_launcher("vm3", node="gpu-1", phase="Succeeded"))
+    put_and_drop(cluster, refused)
+    cluster.shelves["Pod"].put(
+        ("default", "odd"), "pod-odd", "1", b'{"spec": 5, "status": {"phase": "Failed"}}'
+    )
+    cluster.shelves["Pod"].drop(("default", "odd"), "pod-odd")
+    world.update(claims(HELD))
+    assert world.fallen == (refused,)
 
 
 @pytest.mark.parametrize("end", ["has gone", "lists no pods"])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from model.claims import GPUClaim
-from model.decisions import DeleteClaim
 from model.meta import Lean
 from model.reasons import Reason
 from projections.folds.vm_history import Run
-from tests.binder.deciding import Binder, bound_to, kinds_of, placed_on, reason_of, warnings
+from tests.binder.deciding import Binder, bound_to, placed_on, reason_of, warnings
+from tests.binder.restarting import HELD, HOLD_S, ONE, RIVAL, next_run, ran
 from tests.builders import (
     gpu_class,
     launcher,
@@ -26,27 +25,6 @@ from tests.builders import (
     vm,
     vmi,
 )
-
-ONE = node("gpu-1", 1)
-HOLD_S = 300
-HELD = template_claim("vm1", node="gpu-1")
-RIVAL = tuple(started_vm("rival", created="2020-01-01T00:00:00Z", priority=9))
-"""Older and more important: it still has to wait."""
-
-
-def ran(binder: Binder, *objects: Lean, **policy: int) -> None:
-    """vm1 has run on gpu-1 with one unit."""
-    there = state(ONE, gpu_class(), *(objects or running_vm()))
-    assert binder.passes(there, HELD, **policy).decisions == ()
-
-
-def next_run(number: int = 2, **changes: Any) -> tuple[Lean, ...]:
-    """The VM's next VMI, with a gated launcher."""
-    uid = f"run-{number}"
-    return (
-        vmi("vm1", uid=uid, pods=[f"pod-{uid}"]),
-        launcher("vm1", vmi_uid=uid, uid=f"pod-{uid}", **changes),
-    )
 
 
 def test_unit_of_a_vm_that_restarts_waits_for_it() -> None:
@@ -116,14 +94,15 @@ def test_unit_waits_only_for_a_vm_that_restarts(strategy: str, end: tuple[Lean, 
     assert (placed_on(result) == {}) is is_held
 
 
+@pytest.mark.parametrize("end", [GONE, FAILED])
 @pytest.mark.parametrize("running", [True, False])
-def test_vm_with_the_deprecated_field_restarts_if_it_is_to_run(running: bool) -> None:
+def test_vm_with_the_deprecated_field_restarts_if_it_is_to_run(running: bool, end: tuple[Lean, ...]) -> None:
     """R39: `running` instead of `runStrategy`."""
     old = vm(strategy="")
     machine = old.model_copy(update={"spec": old.spec.model_copy(update={"running": running})})
     binder = Binder()
     ran(binder, machine, *running_vm()[1:])
-    assert (placed_on(binder.passes(state(ONE, gpu_class(), machine, *RIVAL))) == {}) is running
+    assert (placed_on(binder.passes(state(ONE, gpu_class(), machine, *end, *RIVAL))) == {}) is running
 
 
 def test_vm_that_is_switched_to_halted_gives_its_unit_back() -> None:
@@ -162,16 +141,6 @@ def test_of_two_runs_that_had_the_unit_one_after_the_other_the_later_one_has_it_
     both = (first, *next_run(), second, vmi("vm2", uid="again", pods=["pod-again"]))
     there = state(ONE, gpu_class(), *both, launcher("vm2", vmi_uid="again", uid="pod-again"), *RIVAL)
     assert placed_on(binder.passes(there)) == {"default/vm2": "gpu-1"}
-
-
-def test_what_is_not_there_as_a_whole_is_not_held() -> None:
-    """R39: of the two units of the last run others have got one; the other one is for whoever can use it."""
-    binder, two = Binder(), node("gpu-1", 2)
-    binder.passes(state(two, gpu_class(), *running_vm(units=2)), template_claim("vm1", 2, node="gpu-1"))
-    taken = order("o", node="gpu-1")
-    between = state(two, gpu_class(), vm(), *RIVAL)
-    assert placed_on(binder.passes(between, taken)) == {"default/rival": "gpu-1"}
-    assert placed_on(binder.passes(between)) == {}
 
 
 @pytest.mark.parametrize(
@@ -274,21 +243,6 @@ def test_what_was_held_is_free_in_the_pass_in_which_its_vm_goes_elsewhere() -> N
     }
 
 
-def test_hold_of_two_classes_of_one_resource_is_their_sum() -> None:
-    """R39: units are held by resource."""
-    both = (gpu_class(default=True), gpu_class("other"))
-    live = (
-        template_claim("vm1", 1, node="gpu-1"),
-        template_claim("vm1", 2, class_name="other", node="gpu-1"),
-    )
-    binder, four = Binder(), node("gpu-1", 4)
-    binder.passes(state(four, *both, *running_vm(units=3)), *live)
-    assert placed_on(binder.passes(state(four, *both, vm(), *started_vm("two", 2)))) == {}
-    assert placed_on(binder.passes(state(four, *both, vm(), *started_vm("one", 1)))) == {
-        "default/one": "gpu-1"
-    }
-
-
 def test_two_restarts_within_the_hold_are_one_hold() -> None:
     """R39: a VM holds what it last held, once."""
     two = node("gpu-1", 2)
@@ -315,20 +269,6 @@ def test_run_that_never_had_a_place_does_not_end_the_hold_of_the_one_before() ->
     assert placed_on(binder.passes(state(ONE, gpu_class(), vm(), *RIVAL), after_s=1)) == {}
 
 
-def test_what_claims_still_hold_is_not_held_twice() -> None:
-    """R26, R39: the VMI has ended, its template claim is still to go."""
-    binder, two = Binder(), node("gpu-1", 2)
-    ran(binder)
-    ended = (vm(), vmi(phase="Failed", seen=["Running"], pods=[]))
-    result = binder.passes(state(two, gpu_class(), *ended, *RIVAL), HELD)
-    assert placed_on(result) == {"default/rival": "gpu-1"}
-    assert DeleteClaim in kinds_of(result)
-    going = template_claim("vm1", node="gpu-1", deleting=True)
-    assert placed_on(binder.passes(state(two, gpu_class(), vm(), *RIVAL), going)) == {
-        "default/rival": "gpu-1"
-    }
-
-
 def test_next_launcher_waits_a_moment_for_the_claims_of_the_last_run_to_go() -> None:
     """R39: KubeVirt's own virt-controller has the next launcher there before the old claims have gone."""
     binder, large = Binder(), node("gpu-2", 4)
@@ -348,7 +288,9 @@ def test_claims_that_do_not_go_keep_nobody_waiting() -> None:
     next_there = state(ONE, large, gpu_class(), vm(), *next_run())
     assert binder.passes(next_there, HELD).decisions == ()
     assert placed_on(binder.passes(next_there, HELD, after_s=9.999)) == {}
-    assert placed_on(binder.passes(next_there, HELD, after_s=0.001)) == {"default/vm1": "gpu-2"}
+    later = binder.passes(next_there, HELD, after_s=0.001)
+    assert placed_on(later) == {"default/vm1": "gpu-2"}
+    assert later.wake_at_ms == binder.now_ms + 50_000, "R30: the claims, a minute after their VMI; no hold"
 
 
 def test_node_that_cannot_take_the_vm_back_is_not_waited_for() -> None:
@@ -357,24 +299,6 @@ def test_node_that_cannot_take_the_vm_back_is_not_waited_for() -> None:
     ran(binder, large, *running_vm())
     without = state(large, gpu_class(), vm(), *next_run())
     assert placed_on(binder.passes(without, HELD)) == {"default/vm1": "gpu-2"}
-
-
-def test_what_the_next_run_has_got_is_not_held_any_more() -> None:
-    """R39: bound, then pinned, then with orders instead of template claims."""
-    two, claim = node("gpu-1", 2), template_claim("vm1", node="gpu-1", vmi_uid="run-2")
-    binder = Binder()
-    ran(binder)
-    binder.passes(state(two, gpu_class(), vm()))
-    bound = state(two, gpu_class(), vm(), *next_run(), *RIVAL)
-    assert placed_on(binder.passes(bound, claim)) == {"default/vm1": "gpu-1", "default/rival": "gpu-1"}
-    binder = Binder()
-    ran(binder)
-    binder.passes(state(two, gpu_class(), vm()))
-    with_order = vmi("vm1", uid="run-2", pods=["pod-run-2"], claims="o")
-    pinned = pinned_launcher(vmi_uid="run-2", uid="pod-run-2", node="gpu-1")
-    there = state(two, gpu_class(), vm(), with_order, pinned, *RIVAL)
-    held = order("o", node="gpu-1", vm_uid="vm-vm1")
-    assert placed_on(binder.passes(there, held)) == {"default/rival": "gpu-1"}
 
 
 def test_order_keeps_its_unit_and_is_not_held_besides() -> None:

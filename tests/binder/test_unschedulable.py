@@ -23,11 +23,15 @@ from tests.builders import (
 )
 
 
-def test_unschedulable_launcher_whose_claims_have_gone_is_told_of() -> None:
-    """R13 (ii): whatever became of the claims."""
+@pytest.mark.parametrize("strategy", ["Always", "Manual"])
+def test_unschedulable_launcher_whose_claims_have_gone_is_deleted_or_told_of(strategy: str) -> None:
+    """R13 (ii): whatever became of the claims, only the VM's strategy decides."""
     binder = Binder()
-    binder.passes(two_nodes(*stuck_vm()))
-    assert warnings(binder.passes(two_nodes(*stuck_vm()), after_s=120)) == [Reason.NODES_REFUSED]
+    binder.passes(two_nodes(*stuck_vm(strategy=strategy)))
+    result = binder.passes(two_nodes(*stuck_vm(strategy=strategy)), after_s=120)
+    (is_deleted,) = (isinstance(one, DeletePod) for one in result.decisions)
+    assert is_deleted is (strategy == "Always")
+    assert warnings(result) == ([] if is_deleted else [Reason.NODES_REFUSED])
 
 
 def test_scheduler_has_two_minutes_to_find_room_on_the_pin() -> None:
@@ -40,6 +44,7 @@ def test_scheduler_has_two_minutes_to_find_room_on_the_pin() -> None:
     (deletion,) = second.decisions
     assert isinstance(deletion, DeletePod)
     assert deletion.seen == "Pending on no node"
+    assert deletion.why == "the scheduler cannot place the launcher on gpu-1, where its GPUs are held"
     assert placed_on(binder.passes(two_nodes(*next_run()))) == {"default/vm1": "gpu-2"}
 
 
