@@ -57,9 +57,11 @@ def figures() -> list[Figure]:
 def _full_passes(size: int) -> tuple[float, list[float]]:
     """How long the index takes, and each pass that places a fifth as many launchers as there are nodes."""
     cluster, memory = big_cluster(size, UNITS_A_NODE), Memory()
+    gc.disable()  # as a term begins
     began = process_time()
     world = _look(cluster)
     built_s = process_time() - began
+    gc.enable()
     memory.learn(_pass(world, cluster, memory).lessons)
     took_s = []
     gc.freeze()  # as a long-lived process has it: what stands is not looked through again and again

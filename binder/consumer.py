@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -157,11 +158,14 @@ class Term:
         """Pass after pass. Raises LogError, ApiError; returns when the lease is not safely ours."""
         self._identity = await self.post.log.identity()
         self._unacknowledged += await self.post.log.take_over()
-        await self._begin()
-        while batch := await self.post.log.read_range(self.position, MAX_BATCH):
-            await self._fold(batch)
-        await self._pass(entries=0)
-        gc.freeze()  # the folded cluster stays: looking through all of it again and again would halt passes
+        with _all_stays():
+            await self._begin()
+            while batch := await self.post.log.read_range(self.position, MAX_BATCH):
+                await self._fold(batch)
+            for shelf in self.state.shelves.values():
+                shelf.decoded()
+                await asyncio.sleep(0)  # seconds, on a large cluster: the lease is renewed meanwhile
+            await self._pass(entries=0)
         while self.post.leader.is_ours_for(WRITE_TIMEOUT_S):
             entries = await self._drain()
             if entries or self._is_time():
@@ -313,6 +317,17 @@ class Term:
         if self._wake_at_ms is not None:
             wait_s = min(wait_s, (self._wake_at_ms - self.post.now_ms()) / 1000)
         return max(0.001, wait_s)
+
+
+@contextmanager
+def _all_stays() -> Iterator[None]:
+    """What is made within is no garbage: looking through all of it again and again would halt passes."""
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 def _is_warning(decision: Decision) -> bool:
