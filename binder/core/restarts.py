@@ -37,7 +37,7 @@ def remember_runs(scene: Scene) -> None:
         if scene.now_ms - run.ended_ms > max(_FORGET_AFTER_MS, 1000 * scene.policy.restart_hold_s):
             scene.learned[uid] = None
         elif run.held and _is_stopped(run, scene):
-            scene.learned[uid] = replace(run, node="", held={})
+            scene.learned[uid] = replace(run, held={})
         elif scene.past_ms(run.ended_ms) != run.ended_ms:
             scene.learned[uid] = replace(run, ended_ms=scene.now_ms)
 
@@ -49,7 +49,7 @@ def hold_for_restarts(scene: Scene) -> None:
     """
     for uid, run in sorted(_last_runs(scene).items(), key=lambda one: (-one[1].ended_ms, one[0])):
         until_ms = run.ended_ms + 1000 * scene.policy.restart_hold_s
-        if scene.now_ms >= until_ms or not _comes_back(uid, run, scene) or not _can_take_back(run, scene):
+        if scene.now_ms >= until_ms or not _comes_back(run, scene) or not _can_take_back(run, scene):
             continue
         if _is_leaving(uid, run, scene):
             scene.leaving.add((run.namespace, run.vm_uid))
@@ -84,9 +84,9 @@ def _remember_vm(key: Key, scene: Scene) -> None:
         run = memory.runs[uid]
         if uid != live_uid and not run.ended_ms:
             has_failed = vmi is not None and vmi.metadata.uid == uid and vmi.status.phase == "Failed"
-            ended = replace(run, ended_ms=scene.now_ms, has_failed=has_failed, told="")
+            ended = replace(run, ended_ms=scene.now_ms, has_failed=has_failed)
             if _is_stopped(run, scene):
-                ended = replace(ended, node="", held={})
+                ended = replace(ended, held={})
             scene.learned[uid] = ended
     claim_set = scene.world.sets.get(SetId(is_order=False, key=key))
     if vmi is None or not live_uid or claim_set is None or claim_set.vm is None:
@@ -128,14 +128,14 @@ def _last_runs(scene: Scene) -> dict[str, Run]:
     return {uid: ended[uid] for _, uid in last.values()}
 
 
-def _comes_back(uid: str, run: Run, scene: Scene) -> bool:
+def _comes_back(run: Run, scene: Scene) -> bool:
     """Whether the VM restarts, and neither has found its place already nor still has the last one."""
     links = scene.world.relations
     vm = links.vms.get((run.namespace, run.vm_name))
     if vm is None or vm.metadata.uid != run.vm_uid or vm.metadata.deletion_timestamp is not None:
         return False
     vmi = links.vmis.get((run.namespace, run.vm_name))
-    has_next = vmi is not None and not vmi.is_final and vmi.metadata.uid != uid
+    has_next = vmi is not None and not vmi.is_final
     launchers = links.launchers_of.get(vmi.metadata.uid, {}).values() if vmi is not None else ()
     if any(not one.pod.is_gated and not one.pod.is_terminal for one in launchers):
         return False

@@ -68,8 +68,9 @@ def test_units_of_two_claims_of_one_class_are_not_held_besides_what_both_still_h
     second = template_claim("vm1", node="gpu-1")
     meta = second.metadata.model_copy(update={"name": "by-hand", "uid": "claim-by-hand"})
     live = (HELD, second.model_copy(update={"metadata": meta}))
-    three = node("gpu-1", 3)
-    assert not is_held(after_run(three, *live), three, live=live)
+    three, binder = node("gpu-1", 3), after_run(node("gpu-1", 3), *live)
+    assert not is_held(binder, three, live=live)
+    assert is_held(binder, node("gpu-1", 2)), "both, once their claims have gone"
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_vm_that_was_stopped_and_started_again_has_no_hold(stop: str) -> None:
     if stop == "after its end":
         binder.passes(state(ONE, gpu_class(), vm()))
     binder.passes(state(ONE, gpu_class(), halted))
-    assert all(run.held == {} for run in binder.memory.ended.values())
+    assert [run.held for run in binder.memory.ended.values()] == [{}]
     again = state(ONE, gpu_class(), vm(), *next_run(), *RIVAL)
     assert placed_on(binder.passes(again)) == {"default/rival": "gpu-1"}
 
@@ -337,8 +337,8 @@ def test_run_that_failed_is_remembered_as_such_while_its_vmi_is_still_there() ->
     """R14, R39: RerunOnFailure restarts it."""
     binder = Binder()
     ran(binder)
-    binder.passes(state(ONE, gpu_class(), vm(), *FAILED))
-    binder.passes(state(ONE, gpu_class(), vm(), *FAILED), after_s=1)
+    binder.passes(state(ONE, gpu_class(), vm(), *FAILED), HELD)
+    binder.passes(state(ONE, gpu_class(), vm(), *FAILED), HELD, after_s=1)
     ended = Run(
         "default",
         "vm1",
