@@ -46,7 +46,7 @@ def vm_set(key: Key, world: Relations) -> ClaimSet | None:
         return None
     whole = empty_set(key, world)
     if whole.stage is Stage.GATED:
-        return _measured(_gated(whole, world), world)
+        return _measured(_gated(whole, key, world), world)
     members = (*_served_orders(whole, key, world), *_template_members(whole.vmi, world))
     if members:
         return _measured(replace(whole, members=members), world)
@@ -158,7 +158,7 @@ def _measured(whole: ClaimSet, world: Relations) -> ClaimSet:
     return replace(whole, shape=world.shapes.setdefault(shape, shape), nodes=nodes)
 
 
-def _gated(whole: ClaimSet, world: Relations) -> ClaimSet:
+def _gated(whole: ClaimSet, key: Key, world: Relations) -> ClaimSet:
     """The set of a gated launcher (R7)."""
     assert whole.launcher is not None
     asked = world.request_of(whole.launcher.pod)
@@ -169,9 +169,8 @@ def _gated(whole: ClaimSet, world: Relations) -> ClaimSet:
         return replace(whole, obstacle=Obstacle(Reason.CLASS_NOT_FOUND, text))
     orders, obstacle = _take_orders(whole, names, missing, world)
     if obstacle is not None:  # what it has is its set all the same, for a node that cannot keep it (R20)
-        namespace, _, name = whole.key.partition("/")
-        members = (*_served_orders(whole, (namespace, name), world), *_template_members(whole.vmi, world))
-        unsold = tuple(_unsold_orders(whole, (namespace, name), world))
+        members = (*_served_orders(whole, key, world), *_template_members(whole.vmi, world))
+        unsold = tuple(_unsold_orders(whole, key, world))
         return replace(whole, members=members, unsold=unsold, obstacle=obstacle)
     with_orders = replace(whole, members=orders)
     return _with_template_claims(with_orders, missing, world)
@@ -179,7 +178,7 @@ def _gated(whole: ClaimSet, world: Relations) -> ClaimSet:
 
 def _take_orders(whole: ClaimSet, names: Iterable[str], missing: dict[str, int], world: Relations) -> Found:
     """Take the named orders and lower `missing` by what they cover."""
-    namespace = whole.key.partition("/")[0]
+    namespace = whole.user[0]
     members: list[Member] = []
     for name in names:
         claim = world.claims.get((namespace, name))

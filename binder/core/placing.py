@@ -193,7 +193,7 @@ def wish_of(claim_set: ClaimSet, scene: Scene, leaving: str = "") -> Wish | Obst
 
 def over_budget(claim_set: ClaimSet, scene: Scene) -> str:
     """Why a budget refuses the set's new units, or nothing (R27)."""
-    namespace = claim_set.key.partition("/")[0]
+    namespace = claim_set.user[0]
     if not scene.world.budgets.may_limit(namespace):
         return ""
     wanted = new_units(claim_set)

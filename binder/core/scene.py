@@ -139,7 +139,7 @@ class Scene:
 
     def count_placed(self, claim_set: ClaimSet) -> None:
         """The set's new units are in use now (R27)."""
-        namespace = claim_set.key.partition("/")[0]
+        namespace = claim_set.user[0]
         units = self.placed_units.setdefault(namespace, dict(self.world.held_units.get(namespace, {})))
         for name, amount in new_units(claim_set).items():
             units[name] = units.get(name, 0) + amount

@@ -213,7 +213,8 @@ class World:
                 _count(self.claimed, name, sign)
                 if claim.status.phase is not Phase.PENDING:
                     _count(self.held_units.setdefault(key[0], {}), name, sign * claim.spec.units)
-            is_kept, is_leaving = _finality(new)
+            is_kept = new is not None and FINALIZER in new.metadata.finalizers
+            is_leaving = new is not None and new.metadata.deletion_timestamp is not None
             (self.unkept.add if new and not is_kept and not is_leaving else self.unkept.discard)(key)
             (self.leaving.add if is_kept and is_leaving else self.leaving.discard)(key)
 
@@ -332,13 +333,6 @@ def _is_same(old: GPUClaim | None, new: GPUClaim) -> bool:
         new.metadata.uid,
         new.metadata.resource_version,
     )
-
-
-def _finality(claim: GPUClaim | None) -> tuple[bool, bool]:
-    """Whether it carries our finalizer, and whether it is being deleted."""
-    if claim is None:
-        return False, False
-    return FINALIZER in claim.metadata.finalizers, claim.metadata.deletion_timestamp is not None
 
 
 def _count(table: dict[str, int], name: str, amount: int) -> None:

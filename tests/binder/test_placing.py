@@ -87,6 +87,20 @@ def test_set_on_two_nodes_goes_to_the_one_that_holds_most_of_it(
     assert placed_on(decide(state(*nodes, gpu_class(), *objects), *claims)) == {"default/vm1": chosen}
 
 
+@pytest.mark.parametrize("refusing", ["h100", "t4"])
+def test_set_of_two_classes_goes_where_both_accept_the_node(refusing: str) -> None:
+    """R8a: every class of the set."""
+    selects = {"nodeSelector": {"pool": "gpu"}}
+    classes = (
+        gpu_class(**(selects if refusing == "h100" else {})),
+        gpu_class("t4", T4, **(selects if refusing == "t4" else {})),
+    )
+    nodes = (node("a", 1, more={T4: "1"}), node("b", 2, more={T4: "2"}, labels={"pool": "gpu"}))
+    there = (vm(), vmi(), launcher(requests={T4: "1"}))
+    assert placed_on(decide(state(*nodes, *classes, *there))) == {"default/vm1": "b"}
+    assert reason_of(decide(state(nodes[0], *classes, *there))) is Reason.CLASS_CONSTRAINTS
+
+
 def test_volume_out_of_reach_takes_a_set_off_the_node_that_holds_it() -> None:
     """R8c, R9: the node that holds most of it goes first, and has to be one that its launcher can run on."""
     mounted = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "disk"}}]}
