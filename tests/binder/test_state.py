@@ -16,6 +16,7 @@ from model.nodes import Node
 from model.pods import Pod
 
 VMS = "VirtualMachine"
+NEWCOMER = b'{"metadata":{"uid":"u0"}}'
 
 
 def entry(of: EntryType, name: str = "a", *, uid: str = "u1", kind: str = "Node", ts_ms: int = 1000) -> Entry:
@@ -67,6 +68,48 @@ def test_kind_that_comes_back_within_the_grace_keeps_its_objects() -> None:
     fold_entry(state, Entry(EntryType.SYNCED, VMS, ts_ms=9000))
     fold_entry(state, Entry(EntryType.HEARTBEAT, ts_ms=9000 + 2 * VANISH_GRACE_MS))
     assert len(state.of(VirtualMachine)) == 1
+
+
+def test_object_of_a_kind_that_vanished_shows_that_it_is_back() -> None:
+    """R32: no list has to be complete for that."""
+    state = folded(entry(EntryType.ADDED, kind=VMS), Entry(EntryType.ABSENT, VMS, ts_ms=2000))
+    fold_entry(state, entry(EntryType.ADDED, "b", uid="u2", kind=VMS))
+    fold_entry(state, Entry(EntryType.HEARTBEAT, ts_ms=9000 + VANISH_GRACE_MS))
+    assert len(state.of(VirtualMachine)) == 2
+
+
+def test_kind_is_absent_since_that_was_told_first_whatever_the_clock_said() -> None:
+    """R32: told again it is not away for less long; 0 and what is beyond the end are moments, too."""
+    state = folded(*(Entry(EntryType.ABSENT, VMS, ts_ms=ts_ms) for ts_ms in (2000, 9000)))
+    assert state.shelves[VMS].absent_since_ms == 2000
+    assert folded(Entry(EntryType.ABSENT, VMS, ts_ms=0)).shelves[VMS].absent_since_ms == 1
+    late = folded(Entry(EntryType.ABSENT, VMS, ts_ms=LATEST_MS + 5))
+    assert late.shelves[VMS].absent_since_ms == LATEST_MS
+
+
+def test_of_what_has_gone_nothing_is_left() -> None:
+    """Also of what could not be read; who takes the name is new, whatever its version."""
+    broken = Entry(EntryType.ADDED, VMS, "", "b", "u2", "1", "w", 1000, b"[]")
+    deleted = [Entry(EntryType.DELETED, VMS, "", name, uid) for name, uid in (("a", "u1"), ("b", "u2"))]
+    vanished = [Entry(EntryType.ABSENT, VMS, ts_ms=1), Entry(EntryType.HEARTBEAT, ts_ms=2 + VANISH_GRACE_MS)]
+    for is_read in (True, False):
+        for gone in (deleted, vanished):
+            state = folded(entry(EntryType.ADDED, kind=VMS), broken)
+            if is_read:
+                assert len(state.of(VirtualMachine)) == len(list(state.unreadable())) == 1
+            fold_entries(state, gone)
+            assert dict(state.of(VirtualMachine)) == {}
+            assert list(state.unreadable()) == list(state.shelves[VMS].bodies()) == []
+            fold_entry(state, Entry(EntryType.ADDED, VMS, "", "a", "u0", "0", "w", 9, NEWCOMER))
+            assert [one.metadata.uid for one in state.of(VirtualMachine).values()] == ["u0"]
+
+
+def test_object_that_went_before_it_was_read_was_nothing() -> None:
+    """Whoever looks at what has gone finds no object in it."""
+    state = ClusterState()
+    state.shelves["Node"].uids["", "a"] = "u1"
+    fold_entry(state, entry(EntryType.DELETED))
+    assert state.shelves["Node"].departed == {"u1": b""}
 
 
 def test_object_that_cannot_be_decoded_is_in_no_pass_and_is_named() -> None:

@@ -71,3 +71,15 @@ def test_stranger_that_is_still_young_hides_no_other() -> None:
     """R28."""
     there = state(node(), gpu_class(), forged(created=NOW), launcher("b", vmi_uid="vmi-b", uid="z-old"))
     assert warned(decide(there)) == ["z-old"]
+
+
+def test_strangers_are_told_in_one_order() -> None:
+    """R4: equal states give equal bytes."""
+    two = [launcher(name, vmi_uid=f"vmi-{name}", uid=name) for name in ("b", "a")]
+    assert warned(decide(state(node(), gpu_class(), *two))) == ["a", "b"]
+
+
+def test_stranger_whose_age_cannot_be_read_is_young() -> None:
+    """R28: not listed yet means wait."""
+    result = decide(state(node(), gpu_class(), forged(created="")))
+    assert (warned(result), result.wake_at_ms) == ([], NOW_MS + STRANGER_GRACE_S * 1000)
