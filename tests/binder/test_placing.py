@@ -87,6 +87,14 @@ def test_set_on_two_nodes_goes_to_the_one_that_holds_most_of_it(
     assert placed_on(decide(state(*nodes, gpu_class(), *objects), *claims)) == {"default/vm1": chosen}
 
 
+@pytest.mark.parametrize(("pods", "want"), [(3, {"default/vm1": "gpu-1"}), (2, {})])
+def test_every_pod_on_a_node_takes_one_of_its_pods(pods: int, want: dict[str, str]) -> None:
+    """R8e, R26: whatever it asks for."""
+    there = [raw_pod(name, "gpu-1", resource="cpu") for name in ("p", "q")]
+    result = decide(state(node(more={"pods": str(pods)}), gpu_class(), *there, *started_vm("vm1")))
+    assert placed_on(result) == want
+
+
 @pytest.mark.parametrize("refusing", ["h100", "t4"])
 def test_set_of_two_classes_goes_where_both_accept_the_node(refusing: str) -> None:
     """R8a: every class of the set."""

@@ -9,7 +9,7 @@ from binder.core.relations import SetId
 from binder.core.sets import ClaimSet
 from binder.core.world import World, look_at
 from model.claims import GPUClaim
-from tests.builders import claims, gpu_class, node, order, started_vm, state
+from tests.builders import claims, gpu_class, node, order, started_vm, state, template_claim
 
 
 def version(claim: GPUClaim, **meta: str) -> GPUClaim:
@@ -77,6 +77,17 @@ def test_claims_with_and_without_our_finalizer_are_known_until_they_go() -> None
     assert (world.unkept, world.leaving) == ({("default", "bare")}, {("default", "going")})
     world.update({})
     assert (world.unkept, world.leaving) == (set(), set())
+
+
+def test_claims_that_a_set_hopes_for_are_known_as_long_as_it_does() -> None:
+    """R7: their coming and going is looked at for it, and for nobody who has gone."""
+    there = state(gpu_class(), node(), *started_vm("vm1"))
+    world = look_at(there, {})
+    hoped = template_claim("vm1")
+    assert list(world.relations.hoped) == [("default", hoped.metadata.name)]
+    world.state.shelves["VirtualMachineInstance"].drop(("default", "vm1"), "vmi-vm1")
+    world.update({})
+    assert world.relations.hoped == {}
 
 
 def the_set(world: World) -> ClaimSet:
