@@ -250,7 +250,7 @@ class World:
         taken = dict(units_by_resource(links.claims_on.get(name, {}).values(), links))
         room = NodeRoom(allocatable_units(node.status.allocatable), taken)
         by_vmi: dict[str, list[Pod]] = {}
-        for _, pod in sorted(links.pods_on.get(name, {}).items()):
+        for pod in links.pods_on.get(name, {}).values():
             room.take(PODS, 1)
             launcher = links.launchers.get(pod.metadata.uid)
             by_vmi.setdefault(launcher.vmi.metadata.uid if launcher else "", []).append(pod)
