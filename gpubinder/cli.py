@@ -10,11 +10,13 @@ import atexit
 import gc
 import os
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -40,10 +42,11 @@ from gpubinder.options import (
     watching,
 )
 from gpubinder.printing import Checks, Gate, documents, served_gate
-from gpubinder.settings import LogChoice, Settings
+from gpubinder.settings import CLUSTER, LEASE_NAMESPACE, LogChoice, Settings
 from gpubinder.status import show_status
 from gpubinder.system import EVERYTHING, Role, System, running
 from gpubinder.uninstall import Plan, remove
+from simulator.http_face import write_kubeconfig
 
 _INFO = 20
 _FAREWELL_S = 1.5
@@ -253,8 +256,37 @@ async def _until_stopped(what: Coroutine[Any, Any, None]) -> None:
 
 async def _work(running: AbstractAsyncContextManager[System], settings: Settings) -> None:
     async with running as system:
-        say(_INFO, "up", api_server=system.client.url, cluster=settings.cluster)
-        await system.wait()
+        with _looking(system, settings) as look:
+            say(_INFO, "up", api_server=system.client.url, cluster=settings.cluster, **look)
+            await system.wait()
+
+
+@contextmanager
+def _looking(system: System, settings: Settings) -> Iterator[dict[str, str]]:
+    """What to type to look at what nobody else could find: our own simulated cluster, our own log.
+
+    The URL of somebody's Redis is not said: there may be a password in it.
+    """
+    choice = settings.cluster_choice
+    if not (choice.is_embedded or system.embedded_log):
+        yield {}
+        return
+    with TemporaryDirectory(prefix="gpubinder-") as folder:
+        kubeconfig = choice.kubeconfig
+        if choice.is_embedded:
+            kubeconfig = str(Path(folder) / "kubeconfig")
+            write_kubeconfig(Path(kubeconfig), system.client.url)
+        options = {
+            "kubeconfig": kubeconfig or "",
+            "context": choice.context or "",
+            "cluster": settings.cluster if settings.cluster != CLUSTER else "",
+            "lease-namespace": settings.lease_namespace
+            if settings.lease_namespace != LEASE_NAMESPACE
+            else "",
+            "redis": system.embedded_log or "URL",
+        }
+        words = [f"--{name} {shlex.quote(value)}" for name, value in options.items() if value]
+        yield {"look": " ".join(["gpubinder status", *words])}
 
 
 if __name__ == "__main__":

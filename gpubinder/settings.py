@@ -9,6 +9,9 @@ from admission.reviewing import Rules
 from admission.webhooks import Address
 from binder.core.policy import Policy
 
+CLUSTER = "default"
+LEASE_NAMESPACE = "kube-system"
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterChoice:
@@ -52,9 +55,9 @@ class Settings:
 
     cluster_choice: ClusterChoice
     log_choice: LogChoice
-    cluster: str = "default"
+    cluster: str = CLUSTER
     """Names the keys of this cluster in Redis."""
-    lease_namespace: str = "kube-system"
+    lease_namespace: str = LEASE_NAMESPACE
     metrics_port: int = 0
     policy: Policy = field(default_factory=Policy)
     """What the binder's decisions depend on."""

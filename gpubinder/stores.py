@@ -56,6 +56,7 @@ class LogStore:
 
     log: RedisLog
     presence: RedisPresence
+    url: str
     embedded: EmbeddedServer | None = None
 
     def check_embedded(self) -> None:
@@ -87,7 +88,7 @@ async def open_log(choice: LogChoice, cluster: str, consumer: str) -> AsyncItera
         stack.push_async_callback(log.close)
         presence = connect_presence(url, cluster)
         stack.push_async_callback(presence.close)
-        yield LogStore(log, presence, embedded)
+        yield LogStore(log, presence, url, embedded)
 
 
 @asynccontextmanager

@@ -52,6 +52,8 @@ class System:
 
     client: HttpClient
     tasks: tuple[asyncio.Task[None], ...]
+    embedded_log: str = ""
+    """Where our own Redis listens, if it is ours."""
 
     async def wait(self) -> None:
         """Until a task ends, which only a fault of ours makes it do: raised here."""
@@ -135,7 +137,7 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
         loops += [_keep_watch(store, client, settings), _ask_log(store, observer)]
         tasks = tuple(asyncio.create_task(loop) for loop in loops)
         try:
-            yield System(client, tasks)
+            yield System(client, tasks, store.url if store.embedded else "")
         finally:
             for task in tasks:
                 task.cancel()

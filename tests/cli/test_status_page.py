@@ -35,6 +35,8 @@ def test_quarantined_entries_are_listed_and_cannot_fool_the_terminal(tmp_path: P
     try:
         with running(log, "up", "--embedded", "--redis", server.url, "--lease-namespace", "default"):
             until(lambda: is_up(log), "up")
+            assert " --redis URL" in log.read_text()
+            assert server.url not in log.read_text()
             write_kubeconfig(config, log.read_text().partition("api_server=")[2].split()[0])
             asyncio.run(plant(server.url, Quarantined(HOSTILE, "no\x07object\n", b"\xff{}")))
             asyncio.run(plant(server.url, Quarantined("Node " + "n" * 1_000_000, "w" * 1_000_000)))
@@ -51,6 +53,17 @@ def test_quarantined_entries_are_listed_and_cannot_fool_the_terminal(tmp_path: P
     assert max(map(len, shown)) < 2_000
     assert HOSTILE in [item["what"] for item in as_json["quarantined"]]
     assert "leader   " in text.stdout
+
+
+def test_embedded_system_says_how_to_look_at_it(tmp_path: Path) -> None:
+    """Nobody could guess where its API server and its log are."""
+    log = tmp_path / "log"
+    with running(log, "up", "--cluster", "mine", "--lease-namespace", "default"):
+        until(lambda: is_up(log), "up")
+        (words,) = re.findall(r'look="gpubinder ([^"]+)"', log.read_text())
+        shown = gpubinder(*words.split(), "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert orjson.loads(shown.stdout)["leader"]
 
 
 async def test_claims_are_shown_and_the_fault_is_told_while_the_log_is_away(tmp_path: Path) -> None:
