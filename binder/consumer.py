@@ -146,6 +146,8 @@ class Term:
     _snapshot_at_s: float = 0.0
     _since_snapshot: int = 0
     _wake_at_ms: int | None = None
+    _is_blocked: bool = False
+    """Whether the last pass could not decide (R33): then a sign of life is news."""
     _deciding_s: float = 0.0
     """How long the last pass took until its decisions stood."""
     _world: World = field(init=False)
@@ -238,7 +240,7 @@ class Term:
                     Quarantined(f"entry {stored.id}", stored.why, _bytes_of(stored))
                 )
                 continue
-            was_blocked = bool(self.state.missing_kinds())
+            was_blocked = self._is_blocked or bool(self.state.missing_kinds())
             fold_entry(self.state, stored.entry, id_order(stored.id)[0])
             telling += stored.entry.type is not EntryType.HEARTBEAT or was_blocked
         return telling
@@ -286,6 +288,7 @@ class Term:
         await self.post.log.commit(
             self.post.leader.epoch, intent_body(result, self.post.policy, self.position, now_ms), tables
         )
+        self._is_blocked = bool(result.blocked)
         self.memory.learn(result.lessons)
         if not result.blocked:
             self._world.learned_from()

@@ -208,6 +208,26 @@ def test_idle_system_writes_nothing_and_lists_nothing() -> None:
     live(story)
 
 
+def test_placing_goes_on_with_the_first_sign_of_life_after_a_silence() -> None:
+    """R33: nothing but heartbeats may come for hours. A clock that ran ahead looks like a silence."""
+
+    async def story(life: Life) -> None:
+        right, skew_ms = life.clock, 0
+        life.clock = lambda: right() + skew_ms
+        await life.add_node("gpu-1", 1)
+        async with life.process():
+            await asyncio.sleep(30)
+            skew_ms = 600_000
+            await life.start_vm("a")
+            await asyncio.sleep(30)
+            assert life.told.passes[-1].result.blocked.startswith("StaleLog")
+            assert life.node_of("a") == ""
+            skew_ms = 0
+            await life.until(lambda: life.node_of("a") != "", limit_s=15)
+
+    live(story)
+
+
 def test_changes_that_never_pause_keep_nobody_waiting() -> None:
     """A batch ends by time, counted from its first entry, also when there is no quiet moment to end it."""
 
