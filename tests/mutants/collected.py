@@ -1,7 +1,8 @@
 """Mutants run tests that are collected already: collecting them anew takes longer than most mutants live.
 
 mutmut forks a process for each mutant and starts pytest in it. Here pytest's session begins before, so that
-the fork has only to run the mutant's tests, quickest first, until one fails.
+the fork has only to run the mutant's tests until one fails: first those that have noticed other mutants of
+the same function, then those of the module's own file, then the others, quickest first.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from _pytest.config import _prepareconfig
@@ -60,10 +62,35 @@ def install() -> None:
         for alarm in (signal.SIGVTALRM, signal.SIGALRM):
             signal.signal(alarm, lambda *_: os._exit(ENDLESS))
         with change_cwd("mutants"):
-            return PASSED if all(_passes(items[name]) for name in tests) else FAILED
+            for name in likeliest(mutant_name, tests):
+                if not _passes(items[name]):
+                    note_noticed(mutant_name, name)
+                    return FAILED
+        return PASSED
 
     from_nothing = PytestRunner.run_tests
     ForkRunner.startup, PytestRunner.run_tests = startup, run_tests  # type: ignore[method-assign]
+
+
+def likeliest(mutant_name: str, tests: Iterable[str]) -> list[str]:
+    """The same tests, those first that are likely to notice the mutant."""
+    noticed = _noticed(mutant_name)
+    before = dict.fromkeys(reversed(noticed.read_text("utf-8").splitlines())) if noticed.exists() else {}
+    rank = {name: place for place, name in enumerate(before)}
+    own = f"/test_{mutant_name.split('.')[-2]}.py::"
+    return sorted(tests, key=lambda name: (rank.get(name, len(rank)), own not in name))
+
+
+def note_noticed(mutant_name: str, test: str) -> None:
+    """The test has noticed a mutant of that function; forks of several write side by side."""
+    noticed = _noticed(mutant_name)
+    noticed.parent.mkdir(exist_ok=True)
+    with noticed.open("a", encoding="utf-8") as file:
+        file.write(f"{test}\n")
+
+
+def _noticed(mutant_name: str) -> Path:
+    return Path("noticed", mutant_name.rpartition("__mutmut_")[0])
 
 
 def _passes(item: pytest.Item) -> bool:
