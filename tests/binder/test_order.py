@@ -8,6 +8,8 @@ import pytest
 
 from binder.core.policy import Policy
 from binder.core.run_pass import run_pass
+from binder.core.state import ClusterState, fold_entries
+from binder.core.world import World, look_at
 from model.decisions import DeleteClaim, DeletePod, Keep, LetGo, UngateLauncher, WarnPod
 from model.names import GATE
 from projections.folds import deletions, rejections, targets, troubles, vm_history
@@ -32,6 +34,7 @@ def put_one_of_everything(life: Life, n: str) -> None:
     life.put(
         "GPUClaim", raw.claim("x", f"ended-{n}-h", "h", 1, phase="Bound", node="spare", vmi=(f"ended-{n}", 0))
     )
+    life.put("GPUClaim", raw.claim("x", f"left-{n}-t", "t", 1, vmi=(f"left-{n}", 0)))
     put_vm(life, f"ended-{n}", "Succeeded")
     put_vm(life, f"gated-{n}", "Scheduling", **GATED)
     put_vm(life, f"refused-{n}", "Scheduling", pin="spare", node="spare", phase="Failed", reason="OutOfcpu")
@@ -63,6 +66,9 @@ def kept_up() -> Life:
     for name in NAMES:
         put_one_of_everything(life, name)
         life.look()
+    for n in NAMES:
+        life.put("GPUClaim", raw.claim("x", f"left-{n}-h", "h", 1, vmi=(f"left-{n}", 0)))
+    life.look()
     return life
 
 
@@ -77,6 +83,7 @@ def remembered(names: Iterable[str]) -> Memory:
                 Lesson(deletions.NAME, f"ahead-{n}", NOW_MS + 5_000),
                 Lesson(targets.NAME, f"gone-{n}", "spare"),
                 Lesson(troubles.NAME, f"over-{n}", old),
+                Lesson(troubles.NAME, f"VMI x/{raw.vmi_uid('x', f'left-{n}', 0)} gone", old),
                 Lesson(rejections.NAME, f"x/vm-{n}", {"n-z": gone, "n-a": gone}),
                 Lesson(vm_history.NAME, f"ended-{n}", Run("x", f"v-{n}", f"vm-{n}", ended_ms=old)),
                 Lesson(vm_history.NAME, f"live-{n}", Run("x", f"w-{n}", f"vm-w-{n}", told="NoRoom")),
@@ -85,12 +92,19 @@ def remembered(names: Iterable[str]) -> Memory:
     return memory
 
 
+def from_the_other_end(life: Life) -> World:
+    """A world built from nothing, into which the first came first."""
+    state = ClusterState()
+    fold_entries(state, reversed(life.entries))
+    return look_at(state, dict(reversed(life.claims.items())))
+
+
 @pytest.mark.parametrize("is_enabled", [True, False])
 def test_decisions_lessons_and_reasons_come_in_one_order_whatever_came_first(is_enabled: bool) -> None:
     """R4: same inputs, same bytes out."""
     life, policy = kept_up(), Policy(is_enabled=is_enabled)
     result = run_pass(life.look(), remembered(NAMES), policy, life.now_ms)
-    other = run_pass(life.from_nothing(), remembered(sorted(NAMES)), policy, life.now_ms)
+    other = run_pass(from_the_other_end(life), remembered(sorted(NAMES)), policy, life.now_ms)
     assert repr(result) == repr(other)
     decided = {type(one) for one in result.decisions}
     assert decided >= {Keep, LetGo, DeleteClaim, WarnPod, DeletePod if is_enabled else UngateLauncher}
