@@ -67,7 +67,8 @@ def collect_left(scene: Scene) -> None:
             continue
         for key, claim in staying:
             owner = controller_of(claim.metadata, VMI_KIND)
-            gone = ObjectRef(namespace, owner.name if owner else "", uid)
+            assert owner is not None
+            gone = ObjectRef(namespace, owner.name, uid)
             scene.decisions.append(DeleteClaim(f"claim {'/'.join(key)}", claim_ref(claim), gone))
 
 

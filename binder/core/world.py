@@ -104,7 +104,7 @@ class World:
         `changed` names the claims that are not in `relations.claims` as they are now; without it, each is
         looked at.
         """
-        gone, is_first = departed_pods(self.state.shelves[Pod.__name__]), not self._known
+        gone = departed_pods(self.state.shelves[Pod.__name__])
         changes = {model.__name__: self._take(model) for model in _KINDS}
         for kind in BY_KIND.keys() - changes.keys():
             self.state.shelves[kind].take_touched()
@@ -120,7 +120,7 @@ class World:
         for key, old, new in changes[Pod.__name__]:
             links.retie_pod(key, old, new)
         now = [new for _, _, new in changes[Pod.__name__] if new is not None]
-        self.fallen += () if is_first else refused_of([*gone, *now])
+        self.fallen += refused_of([*gone, *now])
         links.dirty_nodes.update(key[1] for key, _, _ in changes[Node.__name__])
         self._take_claims(claims, claims if changed is None else changed)
         if any(map(_is_tree_changed, (*changes[GPUBudget.__name__], *changes[Namespace.__name__]))):
@@ -201,7 +201,7 @@ class World:
         changed = [key for key in touched if key in claims and not _is_same(known.get(key), claims[key])]
         are_gone = len(known) + sum(key not in known for key in changed) > len(claims)
         gone = [key for key in known if key not in claims] if are_gone else []
-        for key in sorted([*changed, *gone]):
+        for key in (*changed, *gone):
             old, new = known.get(key), claims.get(key)
             _set(known, key, new)
             self.relations.retie_claim(key, old, new)

@@ -55,11 +55,15 @@ def test_who_no_longer_waits_has_been_told_nothing() -> None:
     assert (binder.memory.told, binder.memory.runs["vmi-vm1"].told) == (set(), "")
 
 
-def test_classes_get_their_finalizers_by_name() -> None:
+def test_claims_and_classes_get_their_finalizers_by_name() -> None:
     """R4, R30."""
+    names = [f"o{number}" for number in range(9)]
+    meta = {name: order(name).metadata.model_copy(update={"finalizers": ()}) for name in names}
+    live = [order(name).model_copy(update={"metadata": meta[name]}) for name in reversed(names)]
+    assert [one.ref.name for one in decide(state(), *live).decisions if isinstance(one, Keep)] == names
     bare = []
     for name in ("b", "a"):
-        meta = gpu_class(name).metadata.model_copy(update={"finalizers": ()})
-        bare.append(gpu_class(name, f"nvidia.com/{name}").model_copy(update={"metadata": meta}))
+        changes = {"metadata": gpu_class(name).metadata.model_copy(update={"finalizers": ()})}
+        bare.append(gpu_class(name, f"nvidia.com/{name}").model_copy(update=changes))
     kept = [one.ref.name for one in decide(state(*bare)).decisions if isinstance(one, Keep)]
     assert kept == ["a", "b"]

@@ -250,12 +250,21 @@ def test_claims_that_garbage_collection_has_left_are_given_back_after_a_minute(i
     assert first.wake_at_ms == binder.now_ms + 60_000
     assert binder.passes(there, claim, after_s=59.999, is_enabled=is_enabled).decisions == ()
     (decision,) = binder.passes(there, claim, after_s=0.001, is_enabled=is_enabled).decisions
+    name, gone = claim.metadata.name, ObjectRef("default", "vm1", "vmi-vm1")
     assert isinstance(decision, DeleteClaim)
-    assert (decision.claim.name, decision.gone) == (
-        claim.metadata.name,
-        ObjectRef("default", "vm1", "vmi-vm1"),
-    )
+    assert (decision.set, decision.claim.name, decision.gone) == (f"claim default/{name}", name, gone)
     assert kinds_of(binder.passes(there, going_already, is_enabled=is_enabled)) == [LetGo]
+
+
+def test_claims_that_are_not_collected_yet_keep_no_others() -> None:
+    """R7: one goes already, one has a minute still, and then comes the one whose minute is over."""
+    binder, there = Binder(), state(node(), gpu_class())
+    young, old = template_claim("b"), [template_claim(name) for name in ("c", "d")]
+    going = template_claim("a", deleting=True)
+    binder.passes(there, going, *old)
+    result = binder.passes(there, going, young, *old, after_s=60)
+    assert kinds_of(result) == [LetGo, DeleteClaim, DeleteClaim]
+    assert result.wake_at_ms == binder.now_ms + 60_000
 
 
 def test_claims_of_a_vmi_that_is_there_again_or_cannot_be_read_are_not_collected() -> None:

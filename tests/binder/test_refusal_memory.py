@@ -28,6 +28,17 @@ def test_refusal_that_is_told_late_is_noticed_for_as_long_as_it_would_be_remembe
     assert bool(binder.memory.rejections) is is_noticed
 
 
+@pytest.mark.parametrize("left", [(), (vmi(phase="Failed", pods=[]),)], ids=["has gone", "lists no pods"])
+def test_refusal_that_was_told_while_no_binder_was_at_work_is_noticed(left: tuple[Lean, ...]) -> None:
+    """R13, R14: the next one knows from memory who was a launcher; its VMI has ended meanwhile."""
+    binder = Binder()
+    binder.passes(two_nodes(*starting_vm()), HELD)
+    binder.passes(two_nodes(vm(), *left, REFUSED_POD), after_s=60)
+    assert set(binder.memory.rejections["default/vm-vm1"]) == {"gpu-1"}
+    binder.passes(two_nodes(vm(), *left, REFUSED_POD), after_s=600)
+    assert binder.memory.rejections == {}
+
+
 def test_node_that_refuses_now_is_left_alone_in_the_same_pass_as_those_before() -> None:
     """R13: the next run may be there already."""
     binder = Binder()

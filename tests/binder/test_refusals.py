@@ -136,6 +136,12 @@ def test_refusals_of_one_batch_are_learned_in_one_order_however_they_came() -> N
     assert learned[0] == learned[1]
 
 
+def test_refusals_that_a_new_binder_finds_are_looked_at_in_one_order() -> None:
+    """R4, R13."""
+    refused = [pinned_launcher(name, node="gpu-1", status=REFUSED) for name in ("vm1", "vm2")]
+    assert look_at(two_nodes(*reversed(refused)), {}).fallen == tuple(refused)
+
+
 def test_only_refused_pods_are_kept_until_a_pass_can_learn_of_them() -> None:
     """R13, R33: while a log is stale for an hour, not every pod that changes or fails stays in memory."""
     cluster = two_nodes(*starting_vm())
@@ -150,6 +156,7 @@ def test_only_refused_pods_are_kept_until_a_pass_can_learn_of_them() -> None:
         ("default", "odd"), "pod-odd", "1", b'{"spec": 5, "status": {"phase": "Failed"}}'
     )
     cluster.shelves["Pod"].drop(("default", "odd"), "pod-odd")
+    world.update(claims(HELD))
     world.update(claims(HELD))
     assert world.fallen == (refused,)
 
