@@ -33,7 +33,7 @@ def user_uid(claim: GPUClaim) -> str:
 
 def orders_named_by(metadata: ObjectMeta) -> tuple[str, ...]:
     """The orders that the annotations of a VMI or a VM's template name, in order, each once."""
-    text = metadata.annotations.get(ANNOTATION_CLAIMS, "")
+    text = metadata.annotations.get(ANNOTATION_CLAIMS)
     if not text:
         return ()
     names = (name.strip() for name in text.split(","))

@@ -39,7 +39,7 @@ def units_by_resource(claims: Iterable[GPUClaim], links: Relations) -> Units:
 
 def raw_units(pod: Pod, links: Relations) -> dict[str, int]:
     """What the pod asks for of resources on sale, less the claims of its VMI, whatever their phase (R27)."""
-    rest = {r: n for r, n in sorted(links.request_of(pod).items()) if r in links.sold and n > 0}
+    rest = {r: n for r, n in links.request_of(pod).items() if r in links.sold}
     launcher = links.launchers.get(pod.metadata.uid)
     for claim in links.claims_serving(launcher.vmi) if launcher else ():
         gpu_class = links.classes.get(claim.spec.class_name)

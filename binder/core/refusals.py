@@ -15,7 +15,6 @@ from binder.core.launchers import (
     refused_by_kubelet,
     vm_of,
 )
-from binder.core.relations import SetId
 from binder.core.restarts import has_vmi_run
 from binder.core.scene import Scene
 from binder.core.sets import ClaimSet
@@ -40,7 +39,7 @@ def recall_rejections(scene: Scene) -> None:
     for name_of_vm, by_node in sorted(scene.memory.rejections.items()):
         latest_ms = scene.now_ms + 1000 * scene.policy.rejection_s
         told = {name: replace(one, until_ms=min(one.until_ms, latest_ms)) for name, one in by_node.items()}
-        valid = {name: one for name, one in sorted(told.items()) if _is_valid(name, one, scene)}
+        valid = {name: one for name, one in told.items() if _is_valid(name, one, scene)}
         if valid != by_node:
             scene.lessons.append(Lesson(rejections.NAME, name_of_vm, valid or None))
         if valid:
@@ -92,10 +91,8 @@ def _notice_fallen(pod: Pod, scene: Scene) -> None:
 
 
 def _set_of(launcher: Launcher, scene: Scene) -> ClaimSet:
-    """Its VM's set; one without members where its claims have gone already."""
-    key = (launcher.vmi.metadata.namespace, launcher.vmi.metadata.name)
-    found = scene.world.sets.get(SetId(is_order=False, key=key))
-    return found or empty_set(key, scene.world.relations)
+    """Its VM's set, as far as it matters here: whatever became of its claims."""
+    return empty_set((launcher.vmi.metadata.namespace, launcher.vmi.metadata.name), scene.world.relations)
 
 
 def _notice_unschedulable(claim_set: ClaimSet, launcher: Launcher, scene: Scene) -> None:

@@ -109,15 +109,15 @@ class Relations:
     _place: dict[Key, str] = field(default_factory=dict)
     _vmi_by_uid: dict[str, VirtualMachineInstance] = field(default_factory=dict)
     _oldest: dict[Key, Namer] = field(default_factory=dict)
-    _requests: dict[Key, tuple[Pod, Units]] = field(default_factory=dict)
+    _requests: dict[Key, Units] = field(default_factory=dict)
 
     def request_of(self, pod: Pod) -> Mapping[str, int]:
         """Its effective request (R29), counted once for each version of it."""
         key = (pod.metadata.namespace, pod.metadata.name)
         known = self._requests.get(key)
-        if known is None or known[0] is not pod:
-            known = self._requests[key] = (pod, effective_request(pod))
-        return known[1]
+        if known is None:
+            known = self._requests[key] = effective_request(pod)
+        return known
 
     def names_of(self, key: Key) -> tuple[str, ...]:
         """The orders that the VM names: its live VMI's annotation wins over its template (R16)."""
@@ -154,10 +154,8 @@ class Relations:
     def spread_marks(self) -> None:
         """Mark the nodes and sets around what has changed, once: of everything there can be many."""
         for user in self.dirty_users:
-            for key in self.users.get(user, ()):
-                self.dirty_sets.add(SetId(is_order=False, key=key))
-                if key in self.vmis:
-                    self.dirty_vmis.add(self.vmis[key].metadata.uid)
+            used_by = (self.vmis.get(key) for key in self.users.get(user, ()))
+            self.dirty_vmis.update(vmi.metadata.uid for vmi in used_by if vmi is not None)
         for uid in self.dirty_vmis & self._vmi_by_uid.keys():
             meta = self._vmi_by_uid[uid].metadata
             self.dirty_sets.add(SetId(is_order=False, key=(meta.namespace, meta.name)))
@@ -175,10 +173,6 @@ class Relations:
         namespace = vmi.metadata.namespace
         yield from self.template_claims.get((namespace, vmi.metadata.uid), {}).values()
         yield from self.orders_of.get((namespace, vm_of(vmi, self.vms).uid), {}).values()
-
-    def pods_of(self, uid: str) -> Iterable[Pod]:
-        """Pods whose controller is the VMI of that uid, launchers or not."""
-        return self._pods_of.get(uid, {}).values()
 
     def retie_pod(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         """A pod has come, changed or gone."""
@@ -284,7 +278,7 @@ class Relations:
         if uids:
             self._uids[key] = uids
         else:
-            self._uids.pop(key, None)
+            del self._uids[key]
         for uid in (*before, *uids):
             self.dirty_orders.update(self.orders_of.get((key[0], uid), ()))
 

@@ -27,13 +27,12 @@ def remember_runs(scene: Scene) -> None:
 
     A world built from nothing has no set that tells of a VM that went with its VMI: memory does.
     """
-    links = scene.world.relations
     changed = {set_id.key for set_id in scene.world.changed if not set_id.is_order}
     if scene.world.is_new:
-        changed.update(key for key in scene.memory.vms() if key not in links.vms and key not in links.vmis)
+        changed.update(scene.memory.vms())
     for key in sorted(changed):
         _remember_vm(key, scene)
-    for uid, run in sorted(scene.memory.ended.items()):
+    for uid, run in scene.memory.ended.items():
         if scene.now_ms - run.ended_ms > max(_FORGET_AFTER_MS, 1000 * scene.policy.restart_hold_s):
             scene.learned[uid] = None
         elif run.held and _is_stopped(run, scene):

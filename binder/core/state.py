@@ -99,7 +99,7 @@ class Shelf(Generic[Model]):
                 self.unreadable.pop(key, None)
             except ValidationError as error:
                 self.models.pop(key, None)
-                self.unreadable[key] = str(error.errors(include_url=False, include_input=False)[0]["msg"])
+                self.unreadable[key] = str(error.errors()[0]["msg"])
         self.fresh.clear()
         return self.models
 
@@ -127,8 +127,8 @@ class ClusterState:
         return tuple(sorted(BY_KIND.keys() - self.complete))
 
     def unreadable(self) -> Iterator[tuple[str, Key, str]]:
-        """Objects that could not be decoded: kind, key, why."""
-        for kind, shelf in sorted(self.shelves.items()):
+        """Objects that could not be decoded: kind, key, why; in one order (R4)."""
+        for kind, shelf in self.shelves.items():
             for key, why in sorted(shelf.unreadable.items()):
                 yield kind, key, why
 

@@ -107,7 +107,7 @@ def _budget_write(budget: GPUBudget, world: World, now_ms: int) -> WriteBudgetSt
 def _ready(gpu_class: GPUClass, world: World) -> Condition:
     """Whether any node can give a unit of it, or what keeps all from it (R8a)."""
     name, resource = gpu_class.metadata.name, gpu_class.spec.resource_name
-    nodes, offering = world.books.class_use(name).nodes, world.books.offering.get(resource, 0)
+    nodes, offering = world.books.class_use(name).nodes, world.books.offering.get(resource)
     if nodes:
         return Condition(
             type=READY,

@@ -35,13 +35,13 @@ def test_troubles_are_learned_when_they_begin_and_when_they_end_by_name() -> Non
     """R4, R20: and not again while they last, so that the log does not grow by what stands still."""
     binder, names = Binder(), ("gpu-3", "gpu-2", "gpu-1")
     held = [order(name, node=name) for name in names]
-    bad = state(gpu_class(), *(node(name, ready="False") for name in names))
+    bad = state(gpu_class(), *(node(name, ready="False", unschedulable=True) for name in names))
     good = state(gpu_class(), *(node(name) for name in names))
     learned = []
     for there in (bad, bad, good):
         lessons = binder.passes(there, *held, after_s=1).lessons
         learned.append([(one.field, one.value) for one in lessons if one.projection == troubles.NAME])
-    fields = [f"node {name} not_ready" for name in sorted(names)]
+    fields = [f"node {name} {kind}" for name in sorted(names) for kind in ("cordoned", "not_ready")]
     since_ms = binder.now_ms - 2000
     assert learned == [[(name, since_ms) for name in fields], [], [(name, None) for name in fields]]
 

@@ -63,6 +63,36 @@ def test_unit_that_the_last_launcher_still_has_is_not_held_twice() -> None:
     assert is_held(binder, ONE, ended, pinned_launcher(node="gpu-1", phase="Failed"))
 
 
+def test_hold_of_nothing_wakes_nobody() -> None:
+    """R39: claims of the run that do not go have its units still."""
+    binder, there = after_run(ONE, HELD), state(ONE, gpu_class(), vm(), vmi(phase="Failed", seen=["Running"]))
+    binder.passes(there, HELD)
+    assert binder.passes(there, HELD, after_s=10).wake_at_ms is None
+
+
+def test_run_that_ended_last_is_the_one_that_is_held_for() -> None:
+    """R39: whatever the uids of the two are, also for a binder that has just begun."""
+    binder = Binder()
+    for uid, name in (("z-first", "gpu-1"), ("a-second", "gpu-2")):
+        there = state(
+            ONE, node("gpu-2", 1), gpu_class(), vm(), vmi(uid=uid, phase="Running", node=name),
+            pinned_launcher(pin=name, vmi_uid=uid, node=name, phase="Running"),
+        )  # fmt: skip
+        binder.passes(there, template_claim("vm1", node=name, vmi_uid=uid), after_s=1)
+    free = (ONE, node("gpu-2", 1), gpu_class(), vm())
+    binder.passes(state(*free), after_s=1)
+    assert placed_on(binder.passes(state(*free, *RIVAL))) == {"default/rival": "gpu-1"}
+
+
+@pytest.mark.parametrize(("after_s", "is_known"), [(7200, True), (7200.001, False)])
+def test_run_is_remembered_for_as_long_as_its_units_may_be_held(after_s: float, is_known: bool) -> None:
+    """R14, R39: a hold longer than an hour."""
+    binder, hold_s = after_run(ONE, HELD), 7200
+    binder.passes(state(ONE, gpu_class(), vm()), restart_hold_s=hold_s)
+    binder.passes(state(ONE, gpu_class(), vm()), after_s=after_s, restart_hold_s=hold_s)
+    assert bool(binder.memory.runs) is is_known
+
+
 def test_units_of_two_claims_of_one_class_are_not_held_besides_what_both_still_hold() -> None:
     """R26, R39: somebody gave the VMI a claim of its own."""
     second = template_claim("vm1", node="gpu-1")

@@ -8,7 +8,7 @@ import pytest
 
 from binder.core.keeping import Kind, Trouble, counts_from_ms, troubles_of
 from binder.core.policy import Policy
-from binder.core.room import NodeRoom, Sites
+from binder.core.room import NodeRoom, Room, Sites
 from model.reasons import Reason
 from model.taints import Taint
 from tests.binder.deciding import bound_to, decide
@@ -103,6 +103,24 @@ def test_set_of_two_classes_leaves_for_the_trouble_of_one() -> None:
 def test_first_resource_that_is_short_is_missed(wanted: dict[str, int], missed: str) -> None:
     """R8e: what is left is enough; what a node does not offer it has none of."""
     assert NodeRoom({"cpu": 6, "pods": 3}, {"cpu": 2}).misses(wanted) == missed
+
+
+def test_room_that_is_given_back_is_told_apart_each_time() -> None:
+    """R11: what did not fit before it is tried again, and only then."""
+    room, seen = Room({"a": NodeRoom({H100: 4})}), []
+    for amount in (3, -1, 1, -1, 0, -1):
+        room.take("a", H100, amount)
+        seen.append(room.given_back)
+    assert seen == [0, 1, 1, 2, 2, 3]
+
+
+def test_nodes_are_kept_by_name_among_equals_however_they_are_named() -> None:
+    """R9: a name may begin with a digit, a hyphen sorts before it."""
+    sites = Sites((H100,), lambda _: None)
+    for name in ("a", "9", "0-a"):
+        sites.put(name, node(name), NodeRoom({H100: 2}))
+    assert list(sites.with_at_least(2)) == ["0-a", "9", "a"]
+    assert (sites.count_with_less(2), sites.emptiest_with_less(3)) == (0, "0-a")
 
 
 def test_nodes_are_kept_from_full_to_empty() -> None:
