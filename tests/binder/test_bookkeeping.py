@@ -43,6 +43,7 @@ CLUSTER: tuple[Lean, ...] = (
     budget("root", h100=9, resources={H100: 7}),
     budget("team", parent="root", labels={"team": "x"}),
 )
+POOL = {"pool": "gpu"}
 LIVE = (template_claim("vm1", node="b"), order("o", 3), order("p", 5, phase="Lost", lostFrom="b"))
 
 
@@ -120,6 +121,25 @@ def test_largest_is_of_all_nodes_that_the_class_selects_and_follows_what_they_of
         world.update({})
         found.append(largest(world, memory))
     assert found == [4, 4, 4, 4, 2]
+
+
+def test_class_has_the_nodes_that_it_accepts_and_the_largest_of_those_with_its_labels() -> None:
+    """R8a: kept by difference; a node that is cordoned comes and goes by its labels, too."""
+    cluster = state(gpu_class(nodeSelector={"pool": "gpu"}), node("a", 4, labels=POOL), node("b", 8))
+    world, memory, found = look_at(cluster, {}), Memory(), []
+    for changed in (
+        node("a", 4, labels=POOL),
+        node("b", 8, labels=POOL, unschedulable=True),
+        node("a", 4, labels=POOL, unschedulable=True),
+        node("b", 8, unschedulable=True),
+    ):
+        name, body = changed.metadata.name, changed.model_dump_json(by_alias=True).encode()
+        cluster.shelves["Node"].put(("", name), changed.metadata.uid, "9", body)
+        world.update({})
+        units, entry = largest(world, memory), memory.ledger["class/h100"]
+        assert isinstance(entry, ClassEntry)
+        found.append((entry.nodes, units))
+    assert found == [(1, 4), (1, 8), (0, 8), (0, 4)]
 
 
 @pytest.mark.parametrize("field", ["class/h100", "class/gone", "budget/root", "namespace/default", "new/1"])

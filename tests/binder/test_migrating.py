@@ -18,6 +18,7 @@ from tests.binder.test_volumes import claim as disk
 from tests.binder.test_volumes import volume
 from tests.builders import (
     NOW_MS,
+    T4,
     gpu_class,
     launcher,
     node,
@@ -192,6 +193,57 @@ def test_refused_node_is_left_alone_for_the_target_too() -> None:
     memory.learn([Lesson(rejections.NAME, "default/vm-vm1", {"gpu-b": rejected})])
     result = decide(stand(source(), target()), template_claim("vm1", node="gpu-a"), memory=memory)
     assert reason_of(result) is Reason.NODES_REFUSED
+
+
+def test_target_that_is_pinned_again_takes_its_unit_once() -> None:
+    """R3, R26: the log does not show its pin yet; the other unit there is for the next."""
+    memory = Memory()
+    memory.learn([Lesson(targets.NAME, "pod-target", "gpu-b")])
+    run = vmi("vm2", phase="Running", node="gpu-a", pods=["pod-vm2", "to-2"])
+    labels = {LABEL_MIGRATION_JOB: "job"}
+    second = launcher("vm2", uid="to-2", pod="z-target", labels=labels)
+    other = (vm("vm2"), run, launcher("vm2", gates=[], node="gpu-a", phase="Running"), second)
+    live = (template_claim("vm1", node="gpu-a"), template_claim("vm2", node="gpu-a"))
+    there = (node("gpu-a", 2), node("gpu-b", 2), gpu_class(), vm(), migrating(), source(), target())
+    result = decide(state(*there, *other), *live, memory=memory)
+    assert placed_on(result) == {"default/vm1": "gpu-b", "default/vm2": "gpu-b"}
+
+
+def test_targets_with_other_wishes_go_other_ways() -> None:
+    """R8b: each is a set of its own."""
+    run = vmi("vm2", phase="Running", node="gpu-a", pods=["pod-vm2", "to-2"])
+    labels = {LABEL_MIGRATION_JOB: "job"}
+    second = launcher("vm2", uid="to-2", pod="t", labels=labels, node_selector={"z": "c"})
+    other = (vm("vm2"), run, launcher("vm2", gates=[], node="gpu-a", phase="Running"), second)
+    live = (template_claim("vm1", node="gpu-a"), template_claim("vm2", node="gpu-a"))
+    there = stand(source(), target(), *other, node("gpu-c", 5, labels={"z": "c"}), units=2)
+    assert placed_on(decide(there, *live)) == {"default/vm1": "gpu-b", "default/vm2": "gpu-c"}
+
+
+def test_target_asks_nothing_of_a_class_of_which_it_wants_none() -> None:
+    """R8a: a request of 0 is no request."""
+    none_of_it = target(requests={T4: "0"})
+    there = stand(source(), none_of_it, gpu_class("t4", T4, nodeSelector={"no": "where"}))
+    assert placed_on(decide(there, template_claim("vm1", node="gpu-a"))) == {"default/vm1": "gpu-b"}
+
+
+def test_of_two_targets_of_one_vmi_the_first_by_uid_goes_first_and_tolerates_by_class() -> None:
+    """R4, R11: equal states give equal bytes."""
+    names = [f"c{number}" for number in range(6)]
+    classes = [gpu_class(name, tolerations=[{"key": name, "operator": "Exists"}]) for name in names]
+    pods = ("pod-vm1", "b-target", "a-target")
+    there = state(
+        node("gpu-a", 6), node("gpu-b", 1), *classes, vm(), migrating(pods=pods), source(),
+        target("b-target"), renamed(target("a-target"), "a"),
+    )  # fmt: skip
+    live = [template_claim("vm1", class_name=name, node="gpu-a") for name in reversed(names)]
+    (pin,) = (one for one in decide(there, *live).decisions if isinstance(one, PinLauncher))
+    assert pin.pod.uid == "a-target"
+    assert [one.key for one in pin.tolerations] == names
+
+
+def renamed(pod: Pod, name: str) -> Pod:
+    return pod.model_copy(update={"metadata": pod.metadata.model_copy(update={"name": name})})
 
 
 def test_gone_target_hides_no_other_that_was_given_room() -> None:

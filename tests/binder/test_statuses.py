@@ -200,10 +200,11 @@ def test_conditions_of_others_are_theirs(one: GPUClass | GPUBudget) -> None:
 
 def test_node_that_the_class_does_not_accept_is_told_of_when_it_comes_and_goes() -> None:
     """R8a: it offers the resource, so it is counted among the nodes that could."""
-    passes = Passes(state(gpu_class(), node("a", 0)))
+    one = gpu_class(nodeSelector={"a": "b"})
+    passes = Passes(state(one, node("a", 0, labels={"a": "b"})))
     (write,) = writes_of(passes.after(0))
-    for other, count in ((node("b", 1, unschedulable=True), 2), (node("b", 1, resource=T4), 1)):
-        passes.after(60, gpu_class().model_copy(update={"status": write.status}))
+    for other, count in ((node("b", 1), 2), (node("b", 1, resource=T4), 1)):
+        passes.after(60, one.model_copy(update={"status": write.status}))
         (write,) = writes_of(passes.after(60, other))
         assert write.status.conditions[0].message == f"1 of {count} nodes with {H100}"
 
