@@ -93,7 +93,7 @@ def shape_of(
     if pod is None:
         return Shape(Constraints(classes), needs)
     request = world.request_of(pod)
-    other = {PODS: 1} | {r: n for r, n in sorted(request.items()) if r not in needs and n > 0}
+    other = {PODS: 1} | {r: n for r, n in sorted(request.items()) if r not in needs}
     selector = tuple(sorted(pod.spec.node_selector.items()))
     return Shape(Constraints(classes, selector, affinity_before_pin(pod)), needs, other)
 

@@ -25,6 +25,7 @@ NODES = {
     "gpu-b": node("gpu-b", labels={ZONE: "b", "host": "b"}),
     "gpu-c": node("gpu-c", labels={"host": "c"}),
 }
+FIELD = [{"key": "metadata.name", "operator": "In", "values": ["gpu-a"]}]
 ALL = ("gpu-a", "gpu-b", "gpu-c")
 
 
@@ -74,6 +75,14 @@ def nodes_of(*objects: Lean, disks: tuple[str, ...] = ("disk",), vmi: Json | Non
     reach = reach_of(*objects, disks=disks, vmi=vmi)
     assert not isinstance(reach, Obstacle), reach.message
     return tuple(name for name, one in NODES.items() if all(selector_matches(part, one) for part in reach))
+
+
+def host(operator: str, *names: str) -> Json:
+    return {"key": "host", "operator": operator, "values": list(names)}
+
+
+def asks(storage: str) -> Json:
+    return {"requests": {"storage": storage}}
 
 
 def unbound(name: str = "disk", class_name: str = "local", **spec: Any) -> PersistentVolumeClaim:
@@ -236,6 +245,71 @@ def test_the_smaller_claim_takes_the_smallest_volume_that_fits_it() -> None:
     big = unbound("big", resources={"requests": {"storage": "8Gi"}})
     volumes = (free("pv-1", "a"), free("pv-2", "a", size="2Gi"), free("pv-3", "b"))
     assert nodes_of(small, big, LOCAL, *volumes, disks=("small", "big")) == ("gpu-a",)
+
+
+@pytest.mark.parametrize(
+    ("terms", "want"),
+    [
+        ([{"matchFields": FIELD}, {"matchExpressions": [host("In", "a")]}], ALL),
+        ([{"matchExpressions": [host("NotIn", "a")]}], ("gpu-b", "gpu-c")),
+        ([{"matchExpressions": [host("NotIn", "a")]}, {"matchExpressions": [host("NotIn", "b")]}], ALL),
+        ([{"matchExpressions": [host("In", "a")]}, {"matchExpressions": [host("In", "b")]}], ALL[:2]),
+        ([{}], ()),
+    ],
+    ids=["fields alone", "NotIn", "two NotIn", "two In", "an empty term"],
+)
+def test_free_volume_is_where_its_terms_say(terms: list[Json], want: tuple[str, ...]) -> None:
+    """R8c: as the scheduler reads them; terms are alternatives, an empty one matches nothing."""
+    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+    assert nodes_of(LOCAL, unbound(), free("pv", **affinity)) == want
+
+
+def test_node_with_both_labels_is_in_the_zone_of_the_label_that_the_volume_has() -> None:
+    """R8c: the newer label counts only where the node lacks the older."""
+    (reach,) = reach_of(claim(volumeName="pv"), volume("pv", labels={OLD_ZONE: "a"}))
+    for labels, want in (({ZONE: "a"}, True), ({ZONE: "a", OLD_ZONE: "b"}, False)):
+        assert selector_matches(reach, node("n", labels=labels)) is want
+
+
+def test_smaller_claim_chooses_first_whatever_their_names() -> None:
+    """R8c: only one volume has the labels that it wants, and the larger one could take either."""
+    small = unbound("z", resources=asks("1Gi"), selector={"matchLabels": {"x": "y"}})
+    both = (free("pv-1", "a", size="10Gi", labels={"x": "y"}), free("pv-2", "a", size="12Gi"))
+    assert nodes_of(LOCAL, unbound("a"), small, *both, disks=("a", "z")) == ("gpu-a",)
+
+
+def test_volumes_of_one_size_are_chosen_by_name_whatever_came_first() -> None:
+    """R4, R8c."""
+    picky = unbound("z", selector={"matchLabels": {"x": "y"}})
+    both = (free("pv-1", "a", labels={"x": "y"}), free("pv-2", "a"))
+    for volumes in (both, both[::-1]):
+        assert nodes_of(LOCAL, unbound("a"), picky, *volumes, disks=("a", "z")) == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "spec"),
+    [
+        ({"resources": asks("10Gi")}, {}),
+        ({"resources": {}}, {}),
+        ({"resources": asks("much")}, {"capacity": {}}),
+    ],
+    ids=["as large", "no size", "no size that can be read"],
+)
+def test_volume_that_is_large_enough_serves(wanted: Json, spec: Json) -> None:
+    """R8c."""
+    assert nodes_of(LOCAL, unbound(**wanted), free("pv", "a", **spec)) == ("gpu-a",)
+
+
+def test_first_disk_by_name_that_keeps_a_launcher_waiting_is_named() -> None:
+    """R4, R12."""
+    waiting = reach_of(disks=tuple("hgfedcba"))
+    assert waiting.message == "PersistentVolumeClaim default/a does not exist"
+
+
+def test_volume_that_is_made_of_nothing_to_wait_for_is_waited_for_by_nobody() -> None:
+    """R8c: an emptyDir, a config map."""
+    pod = launcher(volumes=[{"name": "scratch"}])
+    assert volume_reach(Launcher(pod, VirtualMachineInstance()), state()) == ()
 
 
 @pytest.mark.timeout(20)
