@@ -47,9 +47,9 @@ class BudgetTree:
 def plant(budgets: Iterable[GPUBudget], namespaces: Iterable[Namespace]) -> BudgetTree:
     """The tree over these namespaces."""
     by_name = {budget.metadata.name: budget for budget in budgets}
-    ways = {name: _way_to_root(name, by_name) for name in sorted(by_name)}
+    ways = {name: _way_to_root(name, by_name) for name in by_name}
     tree = BudgetTree(by_name, {name: fault for name, (_, fault) in ways.items() if fault})
-    for namespace in sorted(namespaces, key=lambda one: one.metadata.name):
+    for namespace in namespaces:
         tree.known.add(namespace.metadata.name)
         selected = [n for n, b in by_name.items() if selects(b.spec.namespace_selector, namespace)]
         above = sorted({name for one in selected for name in ways[one][0]})

@@ -78,8 +78,8 @@ def _leaving(scene: Scene) -> Iterator[Leaving]:
                 counting.append(trouble)
             else:
                 scene.wake_by(at_ms)
-        here = [one for _, one in sorted(scene.world.held_on.get(node, {}).items())] if counting else []
-        here = [one for one in here if went_to.get(one.key, node) == node]
+        held = scene.world.held_on.get(node, {}).values() if counting else ()
+        here = [one for one in held if went_to.get(one.key, node) == node]
         too_many = {t.of: _must_leave(here, node, t.of, scene) for t in counting if t.kind is Kind.SHORT}
         for claim_set in here:
             for trouble in counting:
@@ -118,7 +118,7 @@ def _mass_outage(scene: Scene) -> str:
     world = scene.world
     failing = [
         node
-        for node, troubles in sorted(world.troubled.items())
+        for node, troubles in world.troubled.items()
         if any(_is_failure(trouble, node, scene) for trouble in troubles) and world.held_on.get(node)
     ]
     if len(failing) < LEAST_OUTAGE or len(failing) * MASS_OUTAGE <= len(world.gpu_nodes):

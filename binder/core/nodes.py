@@ -136,7 +136,7 @@ class _Tolerated:
 
     def covers(self, taint: Taint) -> bool:
         key, value, effect = taint.key, taint.value, taint.effect
-        for its_effect in (effect, "") if effect else ("",):
+        for its_effect in (effect, ""):
             if (key, its_effect) in self.exists or ("", its_effect) in self.exists:
                 return True
             if (key, value, its_effect) in self.equal:
@@ -220,8 +220,8 @@ def _compares(requirement: NodeSelectorRequirement, value: str | None) -> bool:
 
 
 def _int64(text: str) -> int | None:
-    """Base 10 with an optional sign, as Go's ParseInt reads it."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
+    """Base 10, as Go's ParseInt reads it; a plus begins no value of a label, toleration or taint."""
+    digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits.lstrip("0")) > _MAX_INT64_DIGITS:
         return None
     number = int(text)

@@ -24,7 +24,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 def spec_digest(spec: PodSpec) -> str:
     """Tells whether a launcher still asks for what the pass saw: 16 hex digits over the fields we read."""
     # Sorted: maps keep the order they came in, and the log's differs from the API server's.
-    text = orjson.dumps(spec.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
+    text = orjson.dumps(spec.model_dump(), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:16]
 
 

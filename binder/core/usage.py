@@ -52,11 +52,11 @@ def _class_use(
 def budget_use(world: World) -> Mapping[str, Use]:
     """By the budget's name. A VM is counted once: its claims as such, of its pod the rest."""
     tree, links = world.budgets, world.relations
-    uses = {name: Use() for name in sorted(tree.budgets)}
-    for (namespace, _), claim in sorted(links.claims.items()):
+    uses = {name: Use() for name in tree.budgets}
+    for (namespace, _), claim in links.claims.items():
         for budget in tree.over.get(namespace, ()):
             _add(uses[budget].classes, {claim.spec.class_name: claim.spec.units})
-    for (namespace, _), pod in sorted(world.state.of(Pod).items()):
+    for (namespace, _), pod in world.state.of(Pod).items():
         budgets = tree.over.get(namespace, ())
         rest = raw_units(pod, links) if budgets and not pod.is_terminal else {}
         for budget in budgets:
@@ -73,7 +73,7 @@ def drift_units(world: World) -> int:
     for name, use in class_uses(world).items():
         drift += _distance(asdict(use), asdict(books.class_use(name)))
     for name, used in budget_use(world).items():
-        kept = books.uses.get(name, Use())
+        kept = books.uses[name]
         drift += _distance(used.classes, kept.classes) + _distance(used.resources, kept.resources)
     return drift
 

@@ -255,3 +255,10 @@ def test_chain_of_a_thousand_budgets_is_walked_once_for_each() -> None:
     assert len(tree.over["default"]) == 1000
     assert tree.covers["b0"] == ["default"]
     assert not tree.faults
+
+
+def test_class_without_a_limit_hides_none_and_the_first_by_name_is_told() -> None:
+    """R12, R27: equal states give equal text."""
+    tree = plant([budget("b", y=1, x=1)], [namespace("a")])
+    refused = refusal(tree, "a", {"z": 9, "y": 2, "x": 2, "a": 9}, {})
+    assert refused == "GPUBudget b allows 1 of class x: 0 held, 2 more wanted"

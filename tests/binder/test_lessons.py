@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from model.decisions import Keep
-from projections.folds import troubles, vm_history
+from projections.folds import deletions, troubles, vm_history
+from projections.folds.memory import Lesson, Memory
 from tests.binder.deciding import Binder, decide
 from tests.builders import (
+    NOW_MS,
     gpu_class,
     node,
     order,
@@ -67,3 +69,13 @@ def test_claims_and_classes_get_their_finalizers_by_name() -> None:
         bare.append(gpu_class(name, f"nvidia.com/{name}").model_copy(update=changes))
     kept = [one.ref.name for one in decide(state(*bare)).decisions if isinstance(one, Keep)]
     assert kept == ["a", "b"]
+
+
+def test_deletion_that_a_clock_ahead_remembered_is_of_now() -> None:
+    """R24: it counts for a minute from now on, not for ever, and is not forgotten."""
+    memory = Memory()
+    memory.learn([Lesson(deletions.NAME, "vmi-x", NOW_MS + 5000)])
+    lessons = decide(state(), memory=memory).lessons
+    assert [(one.field, one.value) for one in lessons if one.projection == deletions.NAME] == [
+        ("vmi-x", NOW_MS)
+    ]

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binder.core.nodes import (
+    VolumeChoice,
+    VolumeWish,
     class_accepts,
     labels_match,
     pod_accepts,
@@ -239,3 +241,37 @@ requirements = st.fixed_dictionaries({"key": texts, "operator": texts, "values":
 def test_any_selector_gets_a_verdict(terms: list[dict[str, Any]], labels: dict[str, str]) -> None:
     selector = NodeSelector.model_validate({"nodeSelectorTerms": terms})
     assert selector_matches(selector, node(labels=labels)) in (True, False)
+
+
+def test_every_taint_must_be_tolerated() -> None:
+    """R8a."""
+    taints = [Taint(key=key, effect="NoSchedule") for key in ("a", "b")]
+    one, other = (Toleration(key=key, operator="Exists") for key in ("a", "b"))
+    assert not tolerates_all([one], taints)
+    assert tolerates_all([one, other], taints)
+
+
+@pytest.mark.parametrize("bounds", [("3", "5"), ("5", "3")])
+def test_of_several_bounds_the_widest_counts(bounds: tuple[str, str]) -> None:
+    """R8a: one toleration that fits is enough."""
+    known = [Toleration(key="tier", operator="Lt", value=one, effect="NoSchedule") for one in bounds]
+    assert tolerates_all(known, [Taint(key="tier", value="4", effect="NoSchedule")])
+
+
+def test_operator_that_fields_do_not_have_matches_nothing() -> None:
+    """R8b."""
+    assert not matches(field("Gt", "gpu-0"))
+
+
+def test_bound_that_is_no_value_of_a_label_matches_nothing() -> None:
+    """R8b: a label's value begins with a letter or a digit."""
+    assert not matches(label("tier", "Gt", "+1"), tier="2")
+    assert not matches(label("tier", "Gt", "-1"), tier="2")
+
+
+def test_volume_is_made_where_none_is_free() -> None:
+    """R8c: of several claims that may want the same ones."""
+    here = NodeSelector.model_validate({"nodeSelectorTerms": [label("zone", "In", "a")]})
+    choice = VolumeChoice((VolumeWish(here, ()),))
+    assert selector_matches(choice, node("gpu-1", labels={"zone": "a"}))
+    assert not selector_matches(choice, node("gpu-1", labels={"zone": "b"}))

@@ -14,6 +14,7 @@ from tests.binder.deciding import bound_to, decide, kinds_of, placed_on, reason_
 from tests.binder.test_volumes import claim as disk
 from tests.binder.test_volumes import volume
 from tests.builders import (
+    AT,
     T4,
     budget,
     gpu_class,
@@ -85,6 +86,14 @@ def test_set_on_two_nodes_goes_to_the_one_that_holds_most_of_it(
     nodes = [node(name, sizes[name]) for name in "cba"]
     objects = (vm(claims=names), vmi(claims=names), launcher(units=units))
     assert placed_on(decide(state(*nodes, gpu_class(), *objects), *claims)) == {"default/vm1": chosen}
+
+
+def test_lost_claims_of_a_run_that_ends_stay_lost_until_it_has_ended() -> None:
+    """R22, R23: what follows is seen then."""
+    lost = order("o", phase="Lost", lostFrom="a", lostAt=AT, vm_uid="vm-vm1")
+    ending = (vm(claims="o"), vmi(phase="Running", node="gpu-1", claims="o", deleting=True))
+    there = state(node(), gpu_class(), *ending, pinned_launcher(node="gpu-1", phase="Running"))
+    assert bound_to(decide(there, lost)) == {}
 
 
 @pytest.mark.parametrize(("pods", "want"), [(3, {"default/vm1": "gpu-1"}), (2, {})])

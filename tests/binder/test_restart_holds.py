@@ -25,6 +25,8 @@ from tests.builders import (
     vmi,
 )
 
+RECORDED = order("o", node="gpu-1", vm_uid="vm-vm1")
+
 
 def is_held(binder: Binder, *objects: Lean, live: tuple[GPUClaim, ...] = (), after_s: float = 0) -> bool:
     """Whether the rival gets nothing of what is there."""
@@ -61,6 +63,20 @@ def test_unit_that_the_last_launcher_still_has_is_not_held_twice() -> None:
     ended = vmi(phase="Failed", seen=["Running"])
     assert not is_held(binder, two, ended, pinned_launcher(node="gpu-1", phase="Running"))
     assert is_held(binder, ONE, ended, pinned_launcher(node="gpu-1", phase="Failed"))
+
+
+def test_hold_is_beside_what_an_order_holds_there_and_no_more_than_it_is() -> None:
+    """R8e, R39: one unit of each kind is enough for two, and one unit that was held is no two."""
+    two = node("gpu-1", 2)
+    uses_both = (RECORDED, HELD)
+    binder, named = Binder(), running_vm(units=2, claims="o")
+    binder.passes(state(two, gpu_class(), *named), *uses_both)
+    run, pod = vmi(uid="run-2", pods=["pod-2"], claims="o"), launcher("vm1", 2, vmi_uid="run-2", uid="pod-2")
+    again = state(two, gpu_class(), named[0], run, pod)
+    assert placed_on(binder.passes(again, RECORDED)) == {"default/vm1": "gpu-1"}
+    binder = after_run(ONE, HELD)
+    grown = (vmi(uid="run-2", pods=["pod-2"]), launcher("vm1", 2, vmi_uid="run-2", uid="pod-2"))
+    assert placed_on(binder.passes(state(ONE, gpu_class(), vm(), *grown))) == {}
 
 
 def test_hold_of_nothing_wakes_nobody() -> None:

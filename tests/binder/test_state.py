@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from binder.core.snapshot import VERSION, decode_state, encode_state
 from binder.core.state import LATEST_MS, VANISH_GRACE_MS, ClusterState, fold_entries, fold_entry
 from eventlog.entries import Entry, EntryType
+from model.kinds import BY_KIND
 from model.kubevirt import VirtualMachine
 from model.nodes import Node
 from model.pods import Pod
@@ -186,6 +187,12 @@ def test_snapshot_is_the_same_bytes_whatever_came_first_and_keeps_what_is_comple
     again = decode_state(body)
     assert again is not None
     assert (again.complete, again.heard_ms) == ({"Pod", "Node", VMS}, 5000)
+
+
+def test_snapshot_lists_complete_kinds_by_name() -> None:
+    """R4: they are a set."""
+    body = orjson.loads(zlib.decompress(encode_state(ClusterState(complete=set(BY_KIND)))))
+    assert body["complete"] == sorted(BY_KIND)
 
 
 def test_missing_kinds_are_sorted() -> None:

@@ -9,6 +9,7 @@ from model.claims import GPUClaim, Phase
 from model.meta import Lean
 from tests.builders import (
     H100,
+    T4,
     budget,
     claims,
     gpu_class,
@@ -101,3 +102,26 @@ def test_books_that_are_wrong_show_as_drift() -> None:
     assert drift_units(there) == 0
     there.books.take_claim(order("p", 3), 1)
     assert drift_units(there) == 3 + 3, "the class's Pending units, and the budget's"
+    use = there.books.uses["b"]
+    use.classes["h100"] -= 4
+    assert drift_units(there) == 3 + 1, "too few are as wrong as too many"
+    use.classes = {"other": 5}
+    assert drift_units(there) == 3 + 2 + 5, "what is not there, and what should not be"
+    use.resources = {H100: 7}
+    assert drift_units(there) == 3 + 2 + 5 + 7
+    there.books.take_claim(order("q", 1, class_name="other"), 1)
+    assert drift_units(there) == 3 + 2 + 6 + 7
+
+
+def test_drift_of_two_classes_is_their_sum() -> None:
+    there = world(gpu_class(), gpu_class("t4", T4))
+    there.books.take_claim(order("p", 3), 1)
+    there.books.take_claim(order("q", 4, class_name="t4"), 1)
+    assert drift_units(there) == 7
+
+
+def test_claim_of_a_class_that_is_gone_hides_no_other_and_two_on_one_node_are_two() -> None:
+    """R26: what is raw there is what pods hold besides both."""
+    live = (order("a", class_name="gone"), order("b", 1, node="a"), order("c", 2, node="a"))
+    found = class_uses(world(node("a", 4), gpu_class(), live=live))["h100"]
+    assert (found.bound, found.raw) == (3, 0)
