@@ -71,6 +71,13 @@ def test_order_waits_for_the_oldest_of_three_that_name_it_and_says_which() -> No
     assert "VM a" in result.waiting[0].message
 
 
+def test_order_waits_for_a_vm_that_has_no_run_yet_if_it_is_the_older() -> None:
+    """R16, R18: the VM's template counts before the first VMI exists."""
+    older = vm("vm1", claims="o", created="2020-01-01T00:00:00Z")
+    (waiting,) = decide(state(*THERE, older, *RIVAL), order("o", node="gpu-1")).waiting
+    assert waiting.message == "order default/o is in use by VM vm1"
+
+
 def test_order_of_a_vm_that_names_it_no_more_is_a_set_of_its_own() -> None:
     """R16, R18: others that name it wait."""
     others = [one for name in ("b", "c") for one in (vm(name, claims="o"), vmi(name, claims="o"))]

@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
+from binder.core.policy import Policy
+from binder.core.run_pass import run_pass
+from binder.core.world import look_at
 from model.claims import GPUClaim
 from model.decisions import BindClaim, CreateClaim, DeleteClaim, LoseClaim, PinLauncher, UngateLauncher
 from model.meta import Lean
 from model.reasons import Reason
+from projections.folds.memory import Memory
 from tests.binder.deciding import Binder, bound_to, decide, kinds_of, placed_on, reason_of
 from tests.builders import (
+    NOW_MS,
     T4,
+    claims,
     gpu_class,
     launcher,
     node,
@@ -357,3 +363,15 @@ def test_pin_that_the_user_wrote_is_no_pin_of_ours() -> None:
     """R8b: a required name is a constraint, before and after."""
     objects = (vm(), vmi(), launcher(terms=pinned_to("b")))
     assert placed_on(decide(state(node("a"), node("b"), gpu_class(), *objects))) == {"default/vm1": "b"}
+
+
+def test_sets_are_made_whole_by_name_whatever_came_first() -> None:
+    """R4, R17: there is room for one of two, in a world that is kept up as in one built from nothing."""
+    there = state(node("a", 3), gpu_class(), *(vm(name, claims=f"{name}1,{name}2") for name in "yz"))
+    live = [
+        (order(f"{name}1", node="a", vm_uid=f"vm-{name}"), lost(f"{name}2", vm_uid=f"vm-{name}"))
+        for name in "zy"
+    ]
+    world = look_at(there, claims(*live[0]))
+    world.update(claims(*live[0], *live[1]))
+    assert bound_to(run_pass(world, Memory(), Policy(), NOW_MS)) == {"y2": "a"}
