@@ -172,6 +172,8 @@ def test_claim_that_is_made_for_a_pod_must_be_its_own() -> None:
         made = claim(name, volumeName="pv", ownerReferences=[owner])
         reach = volume_reach(Launcher(pod, VirtualMachineInstance()), state(made, volume()))
         assert isinstance(reach, Obstacle) is not is_own
+        if isinstance(reach, Obstacle):
+            assert reach.message == f"PersistentVolumeClaim default/{name} was not made for this pod"
 
 
 # Unbound claims that wait for their first consumer
