@@ -162,7 +162,7 @@ def _gated(whole: ClaimSet, key: Key, world: Relations) -> ClaimSet:
     """The set of a gated launcher (R7)."""
     assert whole.launcher is not None
     asked = world.request_of(whole.launcher.pod)
-    missing = {resource: n for resource, n in asked.items() if resource in world.sold and n > 0}
+    missing = {resource: n for resource, n in asked.items() if resource in world.sold}
     names = orders_named_by(whole.launcher.vmi.metadata)
     if not missing and not names:
         text = "no GPUClass sells what the VM asks for"

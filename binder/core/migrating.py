@@ -72,7 +72,7 @@ def _guest(target: Launcher, links: Relations) -> ClaimSet:
     """A set without members: what the target asks for, of nodes that the VMI's classes accept."""
     meta = target.pod.metadata
     asked = links.request_of(target.pod)
-    needs = {resource: n for resource, n in asked.items() if resource in links.sold and n > 0}
+    needs = {resource: n for resource, n in asked.items() if resource in links.sold}
     shape = shape_of(_classes(target, needs, links), needs, target.pod, links)
     return ClaimSet(
         f"{meta.namespace}/{target.vmi.metadata.name}",

@@ -216,7 +216,7 @@ def test_targets_with_other_wishes_go_other_ways() -> None:
     second = launcher("vm2", uid="to-2", pod="t", labels=labels, node_selector={"z": "c"})
     other = (vm("vm2"), run, launcher("vm2", gates=[], node="gpu-a", phase="Running"), second)
     live = (template_claim("vm1", node="gpu-a"), template_claim("vm2", node="gpu-a"))
-    there = stand(source(), target(), *other, node("gpu-c", 5, labels={"z": "c"}), units=2)
+    there = stand(source(), target(), *other, node("gpu-c", 5, labels={"z": "c"}), node("gpu-d", 1), units=2)
     assert placed_on(decide(there, *live)) == {"default/vm1": "gpu-b", "default/vm2": "gpu-c"}
 
 
@@ -234,7 +234,7 @@ def test_of_two_targets_of_one_vmi_the_first_by_uid_goes_first_and_tolerates_by_
     pods = ("pod-vm1", "b-target", "a-target")
     there = state(
         node("gpu-a", 6), node("gpu-b", 1), *classes, vm(), migrating(pods=pods), source(),
-        target("b-target"), renamed(target("a-target"), "a"),
+        target("b-target"), renamed(target("a-target"), "z"),
     )  # fmt: skip
     live = [template_claim("vm1", class_name=name, node="gpu-a") for name in reversed(names)]
     (pin,) = (one for one in decide(there, *live).decisions if isinstance(one, PinLauncher))
