@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from binder.core.budgets import refusal
@@ -107,29 +106,18 @@ def put(claim_set: ClaimSet, node: str, scene: Scene) -> None:
 
 
 def book(claim_set: ClaimSet, node: str, scene: Scene) -> None:
-    """Move the set's units to the node, and take what its launcher asks for besides."""
+    """Book the set's units on the node, and what its launcher asks for besides.
+
+    What it has elsewhere stays booked there in this pass: it is free once it is written, which may fail while
+    the writes of another set succeed (R3).
+    """
     room = scene.world.room
-    for old, resource, units in _stays_behind(claim_set, node, scene):
-        room.take(old, resource, units)
     for member in claim_set.members:
-        if member.node:
-            room.take(member.node, member.resource, -member.units)
-        room.take(node, member.resource, member.units)
+        if member.node != node:
+            room.take(node, member.resource, member.units)
     if claim_set.stage is Stage.GATED:
         for resource, amount in claim_set.shape.other.items():
             room.take(node, resource, amount)
-
-
-def _stays_behind(claim_set: ClaimSet, node: str, scene: Scene) -> Iterator[tuple[str, str, int]]:
-    """R26: units on nodes that the claims leave while another launcher of the VMI is still there."""
-    if claim_set.vmi is None:
-        return
-    launchers = scene.world.relations.launchers_of.get(claim_set.vmi.metadata.uid, {})
-    for _, launcher in sorted(launchers.items()):
-        if launcher.anchor in claim_set.nodes and launcher.anchor != node:
-            held, asked = claim_set.held_on(launcher.anchor), effective_request(launcher.pod)
-            for resource, units in held.items():
-                yield launcher.anchor, resource, min(units, asked.get(resource, 0))
 
 
 def bind_at_anchor(claim_set: ClaimSet, scene: Scene) -> bool:

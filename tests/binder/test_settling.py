@@ -220,8 +220,8 @@ def test_claims_follow_a_migration_that_succeeded_and_the_source_holds_nothing()
     assert placed_on(decide(state(*done, *started_vm("x")), moved)) == {"default/x": "a"}
 
 
-def test_node_that_claims_leave_is_taken_while_another_launcher_of_the_vmi_is_still_there() -> None:
-    """R26: in the very pass in which they leave; the source of a migration, or a temporary launcher."""
+def test_node_that_claims_leave_is_free_when_they_have_left_and_no_launcher_of_the_vmi_is_there() -> None:
+    """R3, R26: not in the pass in which they leave; the source of a migration, or a temporary launcher."""
     rival = tuple(started_vm("x", created="2030-01-01T00:00:00Z"))
     there = (node("a", 1), node("b", 1, labels={"z": "1"}), gpu_class())
     held = template_claim(node="a")
@@ -232,7 +232,9 @@ def test_node_that_claims_leave_is_taken_while_another_launcher_of_the_vmi_is_st
     two = (vm(), vmi(pods=["pod-vm1", "pod-real"]), temporary, real)
     assert placed_on(decide(state(*there, *two, *rival), held)) == {"default/vm1": "b"}
     ended = (vm(), vmi(pods=["pod-vm1", "pod-real"]), real)
-    assert placed_on(decide(state(*there, *ended, *rival), held)) == {"default/vm1": "b", "default/x": "a"}
+    assert placed_on(decide(state(*there, *ended, *rival), held)) == {"default/vm1": "b"}
+    left = decide(state(*there, *ended, *rival), template_claim(node="b"))
+    assert placed_on(left) == {"default/vm1": "b", "default/x": "a"}
 
 
 @pytest.mark.parametrize("target", ["Failed", "Succeeded", None])
