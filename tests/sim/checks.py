@@ -98,10 +98,13 @@ def vms_run_or_wait(view: View) -> Iterator[Wrong]:
     """When all is quiet: a VM that is to run always runs, or its launcher waits for a node.
 
     A launcher that is no business of ours (nothing sold it what it asks for when it came) may wait for ever.
+    So may a VM whose namespace went while KubeVirt's kinds were not served: no API server deletes it.
     """
+    there = {v.name(one) for one in view.of(r.NAMESPACES)}
     waiting = {v.full_name(vmi) for pod, vmi in view.launchers() if v.is_gated(pod) or not v.pin_of(pod)}
     for vm in view.of(r.VIRTUAL_MACHINES):
-        if vm["spec"].get("runStrategy") != "Always" or v.full_name(vm) in waiting:
+        is_to_run = vm["spec"].get("runStrategy") == "Always" and v.namespace(vm) in there
+        if not is_to_run or v.full_name(vm) in waiting:
             continue
         said = str(v.status(vm).get("printableStatus"))
         if said != "Running":

@@ -23,7 +23,8 @@ def would_take(view: View, pod: Raw, vmi: Raw) -> str:
     """The first node that would take the launcher's set now, or nothing."""
     gates = [gate["name"] for gate in pod["spec"].get("schedulingGates") or []]
     leaving = v.is_leaving(pod) or v.is_leaving(vmi) or v.phase(vmi) in v.ENDED or v.phase(pod) in v.ENDED
-    wanted = None if leaving or gates != [GATE] else _wanted(view, pod, vmi)
+    is_sold = not requests(pod).keys().isdisjoint(view.resource_of_class.values())  # as it was when it came
+    wanted = _wanted(view, pod, vmi) if is_sold and not leaving and gates == [GATE] else None
     if wanted is None or _is_over_budget(view, v.namespace(vmi), wanted):
         return ""
     classes = [_class(view, name) for name in sorted({one for one, _, _ in wanted})]
