@@ -9,7 +9,7 @@ from typing import Any
 from binder.core.state import ClusterState
 from kube.port import DeleteOptions, Json
 from model import resources as r
-from model.claims import GPUBudget
+from model.claims import GPUBudget, GPUClass
 from model.kinds import BY_KIND
 from model.namespaces import Namespace
 from model.nodes import Node
@@ -82,7 +82,10 @@ def places_of_its_launcher(claim: Raw, view: View) -> set[str]:
 
 
 def pins_are_booked(done: Done, view: View, past: Past) -> Iterator[str]:
-    """4, R10: a launcher is ungated with a pin, and to where all that it asks for is held."""
+    """4, R10: a launcher is ungated with a pin, and to where all that is on sale of what it asks for is held.
+
+    On sale as far as the log had told the binder: a class may just have been made anew.
+    """
     if not done.is_pin() or done.new is None:
         return
     pin, vmi = v.pin_of(done.new), view.vmi_of(done.new)
@@ -96,9 +99,10 @@ def pins_are_booked(done: Done, view: View, past: Past) -> Iterator[str]:
         if elsewhere:
             yield f"4: {v.full_name(done.new)} is pinned to {pin}, its set is on {elsewhere}"
         held = view.held(pin, claims)
+        sold = {one.spec.resource_name for one in done.known.of(GPUClass).values()}
         for resource, amount in requests(done.new).items():
             there = held.get(resource, 0)
-            if resource in view.resource_of_class.values() and there < amount:
+            if resource in sold.intersection(view.resource_of_class.values()) and there < amount:
                 yield f"4: {v.full_name(done.new)} is pinned to {pin}, where {there} of {amount} are held"
 
 
