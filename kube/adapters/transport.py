@@ -27,6 +27,9 @@ JSON_TYPE = "application/json"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # Reads may be large lists; a write that takes longer is taken for unknown (the binder's lease allows 5 s).
 READ_TIMEOUT_S = 60
+# A connection whose other end has died gives no sign. A busy API server lets a request wait for a quarter of
+# its time before it answers 429: who has heard nothing for longer will hear nothing.
+READ_SILENCE_S = 20
 WRITE_TIMEOUT_S = 5
 CONNECT_TIMEOUT_S = 5
 MAX_BYTES_AT_ONCE = 1_000_000
@@ -81,7 +84,8 @@ class Transport:
         limit_s = WRITE_TIMEOUT_S if request.is_write else READ_TIMEOUT_S
         # The server gives up when we do: what it finishes later would be unknown to us.
         query = request.query | {"timeout": f"{limit_s}s"}
-        limits = aiohttp.ClientTimeout(total=limit_s, connect=CONNECT_TIMEOUT_S)
+        silence_s = None if request.is_write else READ_SILENCE_S
+        limits = aiohttp.ClientTimeout(total=limit_s, connect=CONNECT_TIMEOUT_S, sock_read=silence_s)
         async with self._exchange(request, query, limits) as answer:
             raw = await answer.read()
         try:

@@ -161,6 +161,27 @@ async def test_write_without_an_answer_may_have_happened(tmp_path: Path, impatie
             await client.get(NODE)
 
 
+async def test_read_of_which_nothing_comes_is_given_up_long_before_a_large_list_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dead connection gives no sign; the active binder waits for its list of claims on it."""
+    monkeypatch.setattr(transport, "READ_SILENCE_S", 0.2)
+
+    async def slowly(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for piece in (b'{"metadata":', b'{"name":', b'"node"', b"}}"):
+            await asyncio.sleep(0.1)
+            await answer.write(piece)
+        return answer
+
+    async with serving(hang) as server, client_of(server, tmp_path) as client:
+        with pytest.raises(errors.Unreachable, match="no answer"):
+            await asyncio.wait_for(client.get(NODE), 2.0)
+    async with serving(slowly) as server, client_of(server, tmp_path) as client:
+        assert (await client.get(NODE))["metadata"] == {"name": "node"}
+
+
 async def test_write_whose_connection_breaks_may_have_happened(tmp_path: Path) -> None:
     async def cut(request: web.Request) -> web.Response:
         await request.read()
