@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kube.errors import ApiError, Conflict, NotFound
+from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.port import Client, Json, ObjectKey
 from model.instants import rfc3339
 from model.resources import LEASES
@@ -46,8 +46,15 @@ class Leader:
         self._reported = ""
         self._seen: tuple[str, float] = ("", 0.0)
         self._renewed_at = float("-inf")
+        self._looked_at = float("-inf")
         self.epoch = -1
         self.holder = ""
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether another holds the lease, as of a look at it not longer ago than a holder may be silent."""
+        is_seen = self._looked_at + LEASE_S > _monotonic()
+        return is_seen and self.holder not in ("", self._lease.identity)
 
     def is_ours_for(self, seconds: float) -> bool:
         """Whether the lease is still ours for longer than `seconds`: the rule for starting a write."""
@@ -90,7 +97,7 @@ class Leader:
                 self._reported = str(error)
                 self._report(self._reported)
             return False
-        self._reported = ""
+        self._reported, self._looked_at = "", _monotonic()
         if held:
             self._renewed_at = started
         return held
@@ -99,7 +106,10 @@ class Leader:
         try:
             body = await self._client.get(self._key)
         except NotFound:
-            await self._client.create(LEASES, self._body({}, transitions=0))
+            try:
+                await self._client.create(LEASES, self._body({}, transitions=0))
+            except AlreadyExists:
+                return False  # another was first
             self.epoch, self.holder = 0, self._lease.identity
             return True
         spec = body.get("spec") or {}

@@ -50,6 +50,7 @@ from simulator.http_face import write_kubeconfig
 
 _INFO = 20
 _FAREWELL_S = 1.5
+_OFF = "gates come off without a pin, nothing is placed or moved; start it without --off to place again"
 """How long what is said on the way out, to servers that may hang, may take: the lease, connections."""
 
 
@@ -258,6 +259,8 @@ async def _work(running: AbstractAsyncContextManager[System], settings: Settings
     async with running as system:
         with _looking(system, settings) as look:
             say(_INFO, "up", api_server=system.client.url, cluster=settings.cluster, **look)
+            if not settings.policy.is_enabled:
+                say(_INFO, "switched_off", cause="--off", next=_OFF)
             await system.wait()
 
 

@@ -77,7 +77,11 @@ class Observer:
         self._unwritten_s: float | None = None
         """Since when the heart has not been able to write."""
         self._repeats = Repeats(clock)
+        self._unsaid_epoch: int | None = None
+        """Of a term that follows one without a pass: said once it has one."""
+        self._has_served = True
         self.is_ready = False
+        """Whether the term's last pass could decide; whoever stands by has none."""
 
     @property
     def is_watching(self) -> bool:
@@ -155,6 +159,7 @@ class Observer:
             m.effects.labels(verb, _result(outcome)).inc()
             self._say_outcome(verb, outcome, report)
         self.is_ready = not report.result.blocked
+        self._note_served()
         m.holdings.ledger = report.ledger
         self._note_drift(report.drift_units)
         self._say_pass(report)
@@ -197,19 +202,30 @@ class Observer:
 
     def lease_unreachable(self, why: str) -> None:
         """The Lease can be neither taken nor renewed."""
-        say(logging.WARNING, "lease_unreachable", cause=why, next="tried again; check --lease-namespace")
+        self._repeats.say(logging.WARNING, "lease_unreachable", why, 1,
+            cause=why, next="tried again; check --lease-namespace")  # fmt: skip
 
     def term_began(self, epoch: int) -> None:
         """We are the active binder now."""
         self._metrics.leader.set(1)
         self._metrics.epoch.set(epoch)
-        say(logging.INFO, "term_began", epoch=epoch)
+        if self._has_served:
+            say(logging.INFO, "term_began", epoch=epoch)
+        else:
+            self._unsaid_epoch = epoch
+        self._has_served = False
 
     def term_ended(self, why: str) -> None:
         """We are not any more."""
         self._metrics.leader.set(0)
         self._metrics.holdings.ledger = {}
-        say(logging.WARNING if why else logging.INFO, "term_ended", cause=why or "stopped")
+        self._unsaid_epoch, self.is_ready = None, False
+        self._repeats.say(logging.WARNING, "term_ended", why, 1, cause=why)
+
+    def _note_served(self) -> None:
+        if self._unsaid_epoch is not None:
+            say(logging.INFO, "term_began", epoch=self._unsaid_epoch)
+        self._unsaid_epoch, self._has_served = None, True
 
     def _note_drift(self, units: int | None) -> None:
         if units is None:

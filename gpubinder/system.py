@@ -98,10 +98,13 @@ async def running(settings: Settings, roles: frozenset[Role] = EVERYTHING) -> As
     admission = AdmissionObserver(metrics.registry)
     admits = Role.ADMIT in roles and settings.admission.port > 0
 
+    leader: Leader | None = None
+
     def is_ready() -> bool:
         if admits and not admission.is_serving:
             return False
-        binds = Role.BIND not in roles or observer.is_ready
+        stands_by = leader is not None and leader.stands_by
+        binds = Role.BIND not in roles or stands_by or observer.is_ready
         return binds and (Role.WATCH not in roles or observer.is_watching)
 
     async with (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from prometheus_client import generate_latest
 
+from binder.consumer import PassReport
+from binder.core.run_pass import PassResult
 from eventlog.errors import LogReplaced, LogUnavailable
 from eventlog.port import LogInfo
 from gpubinder.logs import LOGGER, REPEAT_S
@@ -157,6 +159,39 @@ def test_flood_of_unreadable_entries_is_counted_and_not_told_one_by_one(
         "field v is missing",
     )
     assert "gpubinder_quarantined_total 20001.0" in page(metrics)
+
+
+def a_pass(blocked: str = "") -> PassReport:
+    return PassReport(1, PassResult((), blocked=blocked), (), {}, 0.1, 0.2)
+
+
+def test_terms_that_end_for_the_same_cause_before_their_first_pass_are_one_line_a_minute(
+    lines: pytest.LogCaptureFixture,
+) -> None:
+    _, observer, clock = watching()
+    observer.term_began(7)
+    observer.pass_done(a_pass())
+    for _ in range(12):
+        observer.term_ended("gpuclaims: 500")
+        assert not observer.is_ready
+        clock.now_s += 15
+        observer.log_asked(FINE)
+        observer.term_began(7)
+    observer.pass_done(a_pass())
+    assert observer.is_ready
+    told = said(lines)
+    assert told[-1] == ("term_began", {"epoch": 7})
+    events = [event for event, _ in told]
+    assert (events.count("term_began"), events.count("term_ended")) == (3, 3)
+    assert {"times": 3, "cause": "gpuclaims: 500"} in [keys for _, keys in told]
+
+
+def test_lease_out_of_reach_for_one_cause_is_one_line_a_minute(lines: pytest.LogCaptureFixture) -> None:
+    """Also when it is reached in between, half of the time."""
+    _, observer, _ = watching()
+    for _ in range(20):
+        observer.lease_unreachable("cut")
+    assert [event for event, _ in said(lines)] == ["lease_unreachable"]
 
 
 def test_causes_without_number_are_kept_apart_and_bounded(lines: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -172,17 +172,42 @@ def test_metrics_and_health_are_served_while_it_runs(tmp_path: Path) -> None:
     """40-interfaces: every process serves /metrics, /healthz and /readyz."""
     log, port = tmp_path / "log", free_port()
 
-    def ask(path: str) -> str:
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
-            return str(answer.read().decode())
-
     with running(log, "up", "--metrics-port", str(port)):
         until(lambda: is_up(log), "up")
-        assert (ask("/healthz"), ask("/readyz")) == ("ok\n", "ok\n")
-        metrics = ask("/metrics")
+        assert (ask(port, "/healthz"), ask(port, "/readyz")) == ("ok\n", "ok\n")
+        metrics = ask(port, "/metrics")
     assert "gpubinder_leader 1.0" in metrics
     assert 'gpubinder_watch_events_total{kind="Node",result="appended",type="ADDED"} 3.0' in metrics
     assert "gpubinder_pass_duration_seconds_count" in metrics
     assert 'gpubinder_watch_age_seconds{kind="Pod"}' in metrics
     assert "gpubinder_stream_lag_seconds 0.0" in metrics
+
+
+def ask(port: int, path: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        return str(answer.read().decode())
+
+
+def test_second_process_is_ready_while_it_stands_by(tmp_path: Path) -> None:
+    """Otherwise a Deployment of two is never available, and its roll-out never ends."""
+    first, second, config, port = tmp_path / "first", tmp_path / "second", tmp_path / "config", free_port()
+
+    def is_ready() -> bool:
+        with suppress(OSError):
+            return ask(port, "/readyz") == "ok\n"
+        return False
+
+    with running(first, "up", "--metrics-port", str(free_port())):
+        until(lambda: is_up(first), "up")
+        write_kubeconfig(config, first.read_text().partition("api_server=")[2].split()[0])
+        with running(second, "up", "--kubeconfig", str(config), "--metrics-port", str(port)):
+            until(is_ready, "ready")
+            assert "gpubinder_leader 0.0" in ask(port, "/metrics")
+
+
+def test_process_that_is_switched_off_says_so(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running(log, "up", "--off"):
+        until(lambda: is_up(log), "up")
+    assert log.read_text().count("switched_off") == 1

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from binder.leader import Leader, LeaseName
+from kube.errors import NotFound
 from kube.port import MERGE, PLAIN_DELETE, DeleteOptions, Json, ObjectKey, PatchOptions
 from model.resources import GPU_CLASSES, LEASES, Resource
 from simulator.apiserver.server import ApiServer
@@ -123,5 +126,48 @@ def test_successor_is_active_in_time(is_killed: bool, limit_s: float) -> None:
             began = asyncio.get_running_loop().time()
             await life.until(lambda: "began 1" in life.told.terms, limit_s)
             assert asyncio.get_running_loop().time() - began <= limit_s
+
+    live(story)
+
+
+def test_who_stands_by_knows_that_another_holds_the_lease_until_it_cannot_look() -> None:
+    """What readiness is made of."""
+
+    async def story(life: Life) -> None:
+        faults: list[str] = []
+        name = LeaseName("kube-system", "gpubinder-binder", "")
+        client = SleepingClient(life.server, nth=10**9)
+        one = Leader(life.server, replace(name, identity="one"), life.clock, faults.append)
+        two = Leader(client, replace(name, identity="two"), life.clock, faults.append)
+        assert not two.stands_by
+        first = asyncio.create_task(one.acquire())
+        second = asyncio.create_task(two.acquire())
+        assert await first == 0
+        keeping = asyncio.create_task(one.keep())
+        await asyncio.sleep(30)
+        assert (one.stands_by, two.stands_by, faults) == (False, True, [])
+        client.fall_silent()
+        await asyncio.sleep(30)
+        assert not two.stands_by
+        await stop([keeping, second])
+
+    live(story)
+
+
+def test_who_is_second_to_create_the_lease_hears_of_no_fault() -> None:
+    async def story(life: Life) -> None:
+        faults: list[str] = []
+
+        class Late(SleepingClient):
+            async def get(self, key: ObjectKey) -> Json:
+                """As it was before the other made it."""
+                raise NotFound(str(key), "not found")
+
+        await Leader(life.server, LeaseName("kube-system", "l", "one"), life.clock, faults.append).acquire()
+        late = Leader(Late(life.server, 9), LeaseName("kube-system", "l", "two"), life.clock, faults.append)
+        waiting = asyncio.create_task(late.acquire())
+        await asyncio.sleep(10)
+        assert (waiting.done(), faults) == (False, [])
+        await stop([waiting])
 
     live(story)
