@@ -43,9 +43,9 @@ from eventlog.port import (
 from kube.port import Client
 from model.decisions import Decision, WarnPod, WarnVmi
 from model.instants import rfc3339
-from projections.folds import ledger
+from projections.folds import ledger, refused_claims
 from projections.folds.ledger import Entry
-from projections.folds.memory import PROJECTIONS, Memory, as_fields, recalled
+from projections.folds.memory import PROJECTIONS, Lesson, Memory, as_fields, recalled
 
 MAX_BATCH = 5000
 QUIET_S = 0.05
@@ -142,6 +142,8 @@ class Term:
     _unacknowledged: list[str] = field(default_factory=list)
     _patience: Patience = field(default_factory=Patience)
     _unsaid: list[Decision] = field(default_factory=list)
+    _heard: list[Lesson] = field(default_factory=list)
+    """What outcomes have told since the last pass."""
     _reported: dict[str, str] = field(default_factory=dict)
     _snapshot_at_s: float = 0.0
     _since_snapshot: int = 0
@@ -251,6 +253,7 @@ class Term:
         decide_began = _now_s()
         now_ms = post.now_ms()
         self._world.update(*live)
+        self.memory.learn(self._heard)
         result = run_pass(self._world, self.memory, post.policy, now_ms)
         decide_s, self._deciding_s = _now_s() - decide_began, _now_s() - began
         self._report_unreadable()
@@ -270,9 +273,14 @@ class Term:
         post, began_s = self.post, _now_s()
         client = LeasedClient(post.client, post.leader.is_ours_for)
         chosen = self._patience.may_try((*self._unsaid, *decisions), began_s)
-        unsaid = [one for one in self._unsaid if one not in chosen]
+        unsaid = [one for one in (*self._unsaid, *decisions) if _is_warning(one) and one not in chosen]
         outcomes = await carry_out(client, chosen, post.instance)
         self._patience.note(outcomes, began_s, _now_s())
+        self._heard = [
+            Lesson(refused_claims.NAME, uid, words)
+            for uid, words in self._patience.refused_claims(outcomes).items()
+            if self.memory.refused_claims.get(uid) != words
+        ]
         unsaid += [one.decision for one in outcomes if one.error and _is_warning(one.decision)]
         unsaid += self._patience.complaints(outcomes, rfc3339(now_ms))
         self._unsaid = unsaid[:MAX_UNSAID]
@@ -280,14 +288,14 @@ class Term:
 
     async def _commit(self, result: PassResult, now_ms: int) -> None:
         """Intent and memory in one transaction: what was learned is durable before its effect (R14)."""
-        tables = as_fields(result.lessons)
+        heard, self._heard = self._heard, []
+        tables = as_fields((*heard, *result.lessons))
         if not result.blocked:
             tables.setdefault(ledger.NAME, {})  # it stands at this place now, also with nothing new in it
         for fields in tables.values():
             fields["@position"] = self.position.encode()
-        await self.post.log.commit(
-            self.post.leader.epoch, intent_body(result, self.post.policy, self.position, now_ms), tables
-        )
+        intent = intent_body(result, self.post.policy, self.position, now_ms, heard)
+        await self.post.log.commit(self.post.leader.epoch, intent, tables)
         self._is_blocked = bool(result.blocked)
         self.memory.learn(result.lessons)
         if not result.blocked:

@@ -14,17 +14,23 @@ from binder.effects.carry_out import Outcome
 from model.decisions import Decision
 from projections.folds.memory import Lesson
 
-VERSION = 2
+VERSION = 3
 """Of the shape of both entries."""
 
 
-def intent_body(result: PassResult, policy: Policy, position: str, now_ms: int) -> bytes:
-    """What the pass looked at (the log up to `position`, the policy, the time), decided and learned."""
+def intent_body(
+    result: PassResult, policy: Policy, position: str, now_ms: int, heard: Iterable[Lesson] = ()
+) -> bytes:
+    """What the pass looked at (the log up to `position`, the policy, the time), decided and learned.
+
+    `heard` is what outcomes have told since the pass before: this one knew it already.
+    """
     body: dict[str, Any] = {
         "v": VERSION,
         "position": position,
         "now": now_ms,
         "policy": asdict(policy),
+        "heard": [_lesson(lesson) for lesson in heard],
         "blocked": result.blocked,
         "decisions": [_decision(decision) for decision in result.decisions],
         "waiting": [_waiting(waiting) for waiting in result.waiting],

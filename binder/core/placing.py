@@ -8,6 +8,7 @@ from binder.core.budgets import refusal
 from binder.core.keeping import IDLE_ONLY, troubles_of
 from binder.core.launchers import Launcher
 from binder.core.placement import Wish, find_node
+from binder.core.refused_claims import refused_write
 from binder.core.restarts import release_hold
 from binder.core.scene import Scene, Stuck, new_units
 from binder.core.sets import ClaimSet, Obstacle, Stage, units_of
@@ -58,6 +59,8 @@ def place_or_wait(claim_set: ClaimSet, scene: Scene) -> None:
     over = "" if isinstance(wish, Obstacle) else over_budget(claim_set, scene)
     if over:
         wish = Obstacle(Reason.BUDGET_EXCEEDED, over)
+    elif not isinstance(wish, Obstacle):
+        wish = refused_write(claim_set, scene) or wish
     node = None if isinstance(wish, Obstacle) else choose(claim_set, wish, scene)
     if node is not None:
         put(claim_set, node, scene)

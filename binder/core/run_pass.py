@@ -18,6 +18,7 @@ from binder.core.moving import move_sets
 from binder.core.placing import place_gated, place_orders, rebind_lost
 from binder.core.policy import Policy
 from binder.core.refusals import notice_refusals, recall_rejections
+from binder.core.refused_claims import forget_refused_claims
 from binder.core.restarts import hold_for_restarts, remember_runs
 from binder.core.scene import Scene, Stuck
 from binder.core.sets import Obstacle, Shape
@@ -96,6 +97,7 @@ def _decide(scene: Scene) -> None:
     release_ended(scene)
     collect_left(scene)
     warn_strangers(scene)
+    forget_refused_claims(scene)
     if not scene.policy.is_enabled:
         open_gates(scene)
         return

@@ -13,11 +13,9 @@ from binder.effects.carry_out import Outcome
 from model.decisions import (
     CreateClaim,
     Decision,
-    ObjectRef,
     PinLauncher,
     UngateLauncher,
     WarnPod,
-    WarnVmi,
 )
 from model.reasons import Reason
 
@@ -25,6 +23,8 @@ RETRY_FIRST_S = 0.2
 RETRY_LIMIT_S = 30.0
 COMPLAIN_AFTER = 5
 """Failures in a row after which people are told: some 3 s."""
+MAX_WORDS = 500
+"""Kept of what the server says: it goes into memory, and to people."""
 _EVERYONE = ""
 """Stands for all sets: the server served none."""
 
@@ -76,14 +76,21 @@ class Patience:
                 found += _complaint(outcome, at)
         return found
 
+    def refused_claims(self, outcomes: Iterable[Outcome]) -> dict[str, str]:
+        """The server's words of claims that it has refused again and again, by their VMI's uid."""
+        found: dict[str, str] = {}
+        for outcome in outcomes:
+            decision, failing = outcome.decision, self.failing.get(outcome.decision.set)
+            is_told = outcome.is_refused and failing is not None and failing.times >= COMPLAIN_AFTER
+            if is_told and isinstance(decision, CreateClaim):
+                found[decision.owner.uid] = outcome.error[:MAX_WORDS]
+        return found
+
 
 def _complaint(outcome: Outcome, at: str) -> list[Decision]:
-    """To whom it may concern: the VMI that a claim is for, or the launcher."""
+    """To whom it may concern. Of a claim that cannot be created the next pass speaks (R12)."""
     message = f"it is tried again and again: {outcome.error}"
     match outcome.decision:
-        case CreateClaim(set=name, claim=claim, owner=owner):
-            vmi = ObjectRef(claim.namespace, owner.name, owner.uid)
-            return [WarnVmi(name, vmi, Reason.WRITE_REFUSED, message, at)]
         case PinLauncher(set=name, pod=pod) | UngateLauncher(set=name, pod=pod):
             return [WarnPod(name, pod, Reason.WRITE_REFUSED, message, at)]
         case _:

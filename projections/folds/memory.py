@@ -14,7 +14,16 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from projections.folds import deletions, ledger, rejections, statuses, targets, troubles, vm_history
+from projections.folds import (
+    deletions,
+    ledger,
+    refused_claims,
+    rejections,
+    statuses,
+    targets,
+    troubles,
+    vm_history,
+)
 from projections.folds.ledger import Entry as LedgerEntry
 from projections.folds.rejections import Rejection
 from projections.folds.vm_history import Run
@@ -39,6 +48,7 @@ class Memory:
     deletions: dict[str, int] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
     statuses: dict[str, int] = field(default_factory=dict)
+    refused_claims: dict[str, str] = field(default_factory=dict)
     ledger: dict[str, LedgerEntry] = field(default_factory=dict)
     ended: dict[str, Run] = field(default_factory=dict)
     """Those of the runs that have ended."""
@@ -86,6 +96,7 @@ class Memory:
             deletions.NAME: self.deletions,
             targets.NAME: self.targets,
             statuses.NAME: self.statuses,
+            refused_claims.NAME: self.refused_claims,
             ledger.NAME: self.ledger,
         }
 
@@ -97,6 +108,7 @@ _PLAIN_CODECS: dict[str, TypeAdapter[Any]] = {
     deletions.NAME: TypeAdapter(int),
     targets.NAME: TypeAdapter(str),
     statuses.NAME: TypeAdapter(int),
+    refused_claims.NAME: TypeAdapter(str),
 }
 _LEDGER_CODECS: dict[str, TypeAdapter[Any]] = {
     kind: TypeAdapter(shape) for kind, shape in ledger.SHAPES.items()

@@ -194,20 +194,23 @@ def test_no_write_begins_when_the_lease_is_ours_for_less_than_it_may_take() -> N
 
 
 def test_tenant_is_told_once_of_what_the_server_refuses_again_and_again() -> None:
-    """A quota or a policy of others stands in the way: nobody sees that in our logs."""
-    patience, now_s, told = Patience(), 0.0, []
+    """A quota or a policy of others stands in the way: nobody sees that in our logs.
+
+    Of the claim the next pass speaks, which is given the server's words.
+    """
+    patience, now_s, told, heard = Patience(), 0.0, [], []
     pin = PinLauncher("default/b", ObjectRef("default", "virt-launcher-b", "p"), "n", "digest")
     for _ in range(COMPLAIN_AFTER + 3):
         outcomes = [failed(create("a"), is_refused=True), failed(pin, is_refused=True), failed(create("c"))]
         patience.note(outcomes, now_s, now_s)
         told += patience.complaints(outcomes, AT)
+        heard.append(patience.refused_claims(outcomes))
         now_s += RETRY_LIMIT_S
-    vmi, pod = told
-    assert isinstance(vmi, WarnVmi)
+    (pod,) = told
     assert isinstance(pod, WarnPod)
-    assert (vmi.vmi.name, pod.pod.name) == ("a", "virt-launcher-b")
-    assert vmi.reason is pod.reason is Reason.WRITE_REFUSED
-    assert vmi.message == "it is tried again and again: no"
+    assert (pod.pod.name, pod.reason) == ("virt-launcher-b", Reason.WRITE_REFUSED)
+    assert pod.message == "it is tried again and again: no"
+    assert heard == [{}] * (COMPLAIN_AFTER - 1) + [{"u-a": "no"}] * 4
 
 
 def test_sets_side_by_side_are_bounded() -> None:

@@ -40,6 +40,7 @@ CONTROLLERS = (
     "pod-garbage-collector-controller",
     "node-lifecycle-controller",
     "taint-eviction-controller",
+    "resourcequota-controller",
 )
 
 

@@ -76,7 +76,7 @@ RACES = (
     ),
     Race(
         "and so a VMI may or may not see its launcher on its way out",
-        state=r"Failed pods=\[''\] .*Ready=False/PodTerminating.*",
+        state=r"Failed (pods=\[''\] )?.*Ready=False/PodTerminating.*",
         after="Failed (?!pods=).*Ready=False/PodNotExists.*",
     ),
 )

@@ -24,7 +24,7 @@ from eventlog.entries import Unreadable, id_order
 from eventlog.port import START, Snapshot
 from kube.port import ALL, Page, Selection
 from model.resources import Resource
-from projections.folds.memory import Memory, recalled
+from projections.folds.memory import Lesson, Memory, recalled
 
 
 @dataclass(slots=True)
@@ -77,8 +77,10 @@ class Replay:
         claims, _ = await list_claims(Recorded(self.pages), _ignore, {})
         policy = Policy(**said["policy"])
         self.world.update(claims)
+        heard = [Lesson(one["in"], one["field"], one["value"]) for one in said["heard"]]
+        self.memory.learn(heard)
         result = run_pass(self.world, self.memory, policy, said["now"])
-        again = intent_body(result, policy, said["position"], said["now"])
+        again = intent_body(result, policy, said["position"], said["now"], heard)
         self.memory.learn(result.lessons)
         if not result.blocked:
             self.world.learned_from()
