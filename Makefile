@@ -66,5 +66,5 @@ storm: envtest-assets ## three binders on a real control plane while everything 
 	@$(PY) -m tests.stories.storm --seconds $(SECONDS)
 
 .PHONY: mutants
-mutants: $(STAMP) ## how many mutants of binder/core no test notices; MODULES="moving settling", JSON=file (an hour or more)
+mutants: $(STAMP) ## how many mutants of binder/core no test notices; MODULES="moving settling", JSON=file (half an hour or more)
 	@nice -n 15 $(PY) -m tests.mutants $(MODULES) $(if $(JSON),--json $(JSON))

@@ -90,6 +90,7 @@ def test_nothing_that_was_taken_in_is_kept_as_a_change() -> None:
     )
     there = state(gpu_class(), node(), disk, *started_vm("vm1"))
     world = look_at(there, {})
+    assert not world.relations.dirty_nodes
     for shelf in there.shelves.values():
         for key, uid in list(shelf.uids.items()):
             shelf.drop(key, uid)
