@@ -49,8 +49,8 @@ from gpubinder.uninstall import Plan, remove
 from simulator.http_face import write_kubeconfig
 
 _INFO = 20
-_FAREWELL_S = 1.5
 _OFF = "gates come off without a pin, nothing is placed or moved; start it without --off to place again"
+_FAREWELL_S = 1.5
 """How long what is said on the way out, to servers that may hang, may take: the lease, connections."""
 
 

@@ -9,6 +9,9 @@ from model.decisions import ObjectRef
 from model.meta import ObjectMeta
 from model.names import ANNOTATION_CLAIMS
 
+MAX_NAMED = 256
+"""Orders that one VM may name, of a unit each at least: no node has more. Annotations could name 100,000."""
+
 
 def is_template_claim(claim: GPUClaim) -> bool:
     """Whether a VMI controls the claim; every other claim is an order."""
@@ -36,5 +39,10 @@ def orders_named_by(metadata: ObjectMeta) -> tuple[str, ...]:
     text = metadata.annotations.get(ANNOTATION_CLAIMS)
     if not text:
         return ()
-    names = (name.strip() for name in text.split(","))
+    names = (name.strip() for name in text.split(",", MAX_NAMED)[:MAX_NAMED])
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def names_too_many(metadata: ObjectMeta) -> bool:
+    """Whether the annotation names more than are looked at."""
+    return metadata.annotations.get(ANNOTATION_CLAIMS, "").count(",") >= MAX_NAMED

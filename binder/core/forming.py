@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from binder.core.claims import claim_ref, is_template_claim, orders_named_by
+from binder.core.claims import MAX_NAMED, claim_ref, is_template_claim, names_too_many, orders_named_by
 from binder.core.foreign import caution
 from binder.core.launchers import (
     VMI_KIND,
@@ -168,6 +168,9 @@ def _gated(whole: ClaimSet, key: Key, world: Relations) -> ClaimSet:
         text = "no GPUClass sells what the VM asks for"
         return replace(whole, obstacle=Obstacle(Reason.CLASS_NOT_FOUND, text))
     orders, obstacle = _take_orders(whole, names, missing, world)
+    if names_too_many(whole.launcher.vmi.metadata):
+        text = f"the VM names more than {MAX_NAMED} orders: no node has so many units"
+        obstacle = Obstacle(Reason.TOO_LARGE, text)
     if obstacle is not None:  # what it has is its set all the same, for a node that cannot keep it (R20)
         members = (*_served_orders(whole, key, world), *_template_members(whole.vmi, world))
         unsold = tuple(_unsold_orders(whole, key, world))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from binder.core.claims import MAX_NAMED
+from binder.core.policy import Policy
+from binder.core.run_pass import run_pass
+from binder.core.world import look_at
 from model.claims import GPUClaim
 from model.decisions import (
     BindClaim,
@@ -13,8 +17,10 @@ from model.decisions import (
 )
 from model.nodes import Node
 from model.reasons import Reason
+from projections.folds.memory import Memory
 from tests.binder.deciding import decide, placed_on, reason_of
 from tests.builders import (
+    NOW_MS,
     gpu_class,
     launcher,
     node,
@@ -37,6 +43,20 @@ def test_named_orders_cover_first_and_the_rest_becomes_a_template_claim() -> Non
         "order-1",
         "vm1-h100-vmi-vm1",
     ]
+
+
+def test_vm_that_names_more_orders_than_any_node_has_units_waits_and_costs_no_time() -> None:
+    """R7, R8: an annotation has room for 100,000 names, and every tenant writes one."""
+    most = ",".join(f"o{number}" for number in range(MAX_NAMED))
+    orders = [order(f"o{number}", 1) for number in range(MAX_NAMED)]
+    there = (node(units=999), gpu_class(), vm())
+    fits = decide(state(*there, vmi(claims=most), launcher("vm1", MAX_NAMED)), *orders)
+    assert placed_on(fits) == {"default/vm1": "gpu-1"}
+    world = look_at(state(*there, vmi(claims=f"{most},{'x,' * 50_000}"), launcher("vm1")), {})
+    result = run_pass(world, Memory(), Policy(), NOW_MS)
+    assert reason_of(result) is Reason.TOO_LARGE
+    assert "more than 256 orders" in result.waiting[0].message
+    assert len(world.relations.names_of(("default", "vm1"))) == MAX_NAMED
 
 
 @pytest.mark.parametrize(
