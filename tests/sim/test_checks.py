@@ -96,6 +96,7 @@ class Cluster:
 def whole() -> Cluster:
     """Nothing is wrong with it."""
     cluster = Cluster()
+    cluster.put(r.NAMESPACES, {"metadata": {"name": "t1", "uid": "t1"}})
     cluster.node()
     cluster.gpu_class()
     cluster.vm()
@@ -208,6 +209,8 @@ def test_pin_without_booking_and_gate_without_pin_are_noticed() -> None:
     pin = done(POD, "patch", gated, pinned)
     assert failing(writing.pins_are_booked, cluster, pin) == []
     cluster.claim(node="")
+    assert failing(writing.pins_are_booked, cluster, pin) == [], "nothing is on sale, as far as it knew"
+    told(pin, cluster, r.GPU_CLASSES)
     assert failing(writing.pins_are_booked, cluster, pin) == ["4"]
     bare = cluster.launcher(pin="", phase="Pending")
     bare["spec"].pop("schedulingGates")
