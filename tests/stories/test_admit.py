@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from redis import Redis
 
 from gpubinder.cli import main
 from kube.errors import ApiError, Forbidden, ServerFault
@@ -31,7 +32,12 @@ pytestmark = [pytest.mark.envtest, pytest.mark.allow_hosts(["127.0.0.1"]), pytes
 
 @pytest.fixture
 async def ungated(stage: Stage) -> Stage:
-    """A stage without the policy: the webhook alone gates. The next stage installs the policy again."""
+    """A stage without the policy: the webhook alone gates. The next stage installs the policy again.
+
+    The ledger is its own, too: a story before it may have written one that no binder has put right.
+    """
+    with Redis.from_url(stage.redis) as redis:
+        redis.flushall()
     await stage.client.delete(ObjectKey(MUTATING_BINDINGS, "gpu.cozystack.io-placement"))
     await stage.client.delete(ObjectKey(MUTATING_POLICIES, "gpu.cozystack.io-placement"))
     number = 0

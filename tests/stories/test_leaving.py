@@ -68,7 +68,7 @@ async def test_killed_and_uninstalled_nothing_of_ours_holds_up_namespace_or_clas
         binder.kill()
     assert await gated(stage)
     dry = orjson.loads((await uninstall(stage, "--dry-run", "--json")).stdout)
-    assert dry["takenOff"]["gate"] == 1
+    assert dry["takenOff"]["gate"] >= 1, "other tests' pods, on their way out, may carry one too"
     done = await uninstall(stage)
     assert done.returncode == 0, done.stderr
     assert "finalizer of a GPUClaim" in done.stdout
