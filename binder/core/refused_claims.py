@@ -16,7 +16,7 @@ from projections.folds.memory import Lesson
 
 def refused_write(claim_set: ClaimSet, scene: Scene) -> Obstacle | None:
     """What keeps the set from any node, in the server's words."""
-    words = scene.memory.refused_claims.get(_vmi_uid(claim_set), "")
+    words = scene.memory.refused_claims.get(_vmi_uid(claim_set))
     if not words or not _lacks_claims(claim_set):
         return None
     return Obstacle(Reason.WRITE_REFUSED, f"its claim cannot be created: {words}")

@@ -53,5 +53,18 @@ def test_set_whose_claims_exist_is_one_like_any_other_and_the_refusal_is_forgott
     assert memory.refused_claims == {}
 
 
-def test_refusal_is_forgotten_with_its_vmi() -> None:
-    assert decide_refused(vm())[1].refused_claims == {}
+def test_set_that_lacks_one_of_its_claims_still_waits() -> None:
+    """Of two resources one has its claim already."""
+    other = gpu_class("t4", "nvidia.com/T4")
+    both = (vm(), vmi(), pod(requests={"nvidia.com/T4": "1"}))
+    large = node("gpu-2", 1, more={"nvidia.com/T4": "1"})
+    result, _ = decide_refused(other, large, *both, live=(template_claim(),))
+    assert reasons(result) == {"default/vm1": Reason.WRITE_REFUSED}
+
+
+def test_refusals_are_forgotten_with_their_vmis_in_one_order() -> None:
+    """R4."""
+    memory, uids = Memory(), [f"vmi-{number}" for number in range(20)]
+    memory.learn([Lesson(refused_claims.NAME, uid, WORDS) for uid in uids])
+    lessons = run_pass(look_at(state(node()), {}), memory, Policy(), NOW_MS).lessons
+    assert [one.field for one in lessons if one.projection == refused_claims.NAME] == sorted(uids)
