@@ -90,6 +90,13 @@ class VmSpec(Lean):
     running: bool | None = None
     template: VmTemplate = VmTemplate()
 
+    @property
+    def strategy(self) -> str:
+        """With the deprecated `running` in today's words; empty where neither is said."""
+        if self.run_strategy or self.running is None:
+            return self.run_strategy
+        return "Always" if self.running else "Halted"
+
 
 class VmStatus(Lean):
     """What KubeVirt says of it."""

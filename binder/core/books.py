@@ -57,6 +57,8 @@ class Share(NamedTuple):
     allocatable: int
     raw: int
     free: int
+    is_accepted: bool
+    """Whether the class accepts the node now, besides selecting it by its labels."""
 
 
 @dataclass(slots=True)
@@ -77,17 +79,16 @@ class ClassTotals:
         return not (self.nodes or self.sizes or any(self.units.values()))
 
     def add(self, share: Share, sign: int) -> None:
-        """Take a node in that the class accepts (1), or out (-1)."""
+        """Take a node in that the class selects (1), or out (-1)."""
+        count = self.sizes.pop(share.allocatable, 0) + sign
+        if count:
+            self.sizes[share.allocatable] = count
+        if not share.is_accepted:
+            return
         self.nodes += sign
         self.allocatable += sign * share.allocatable
         self.raw += sign * share.raw
         self.free += sign * share.free
-
-    def add_size(self, units: int, sign: int) -> None:
-        """Take a node in that the class selects (1), or out (-1)."""
-        count = self.sizes.pop(units, 0) + sign
-        if count:
-            self.sizes[units] = count
 
 
 @dataclass(slots=True)
@@ -109,7 +110,6 @@ class Books:
     touched: set[str] = field(default_factory=set)
     """Fields of the ledger that may say something else than when this was last emptied."""
     _shares: dict[str, dict[str, Share]] = field(default_factory=dict)
-    _sizes: dict[str, Amounts] = field(default_factory=dict)
     _offers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _raw_of: dict[Key, Amounts] = field(default_factory=dict)
 
@@ -162,17 +162,14 @@ class Books:
         sold = self.links.sold
         offers = tuple(resource for resource in sold if resource in room.allocatable)
         shares: dict[str, Share] = {}
-        sizes: Amounts = {}
         for resource in offers:
             free, raw = room.free(resource), room.taken.get(resource, 0) - held.get(resource, 0)
-            share = Share(room.allocatable[resource], raw, max(0, free))
             for gpu_class in sold[resource]:
                 if node and has_labels(node, gpu_class.spec.node_selector):
-                    sizes[gpu_class.metadata.name] = share.allocatable
-                if node and class_accepts(gpu_class, node):
+                    is_accepted = class_accepts(gpu_class, node)
+                    share = Share(room.allocatable[resource], raw, max(0, free), is_accepted)
                     shares[gpu_class.metadata.name] = share
         self._put_node(name, offers, shares)
-        self._put_sizes(name, sizes)
 
     def plant(self, tree: BudgetTree) -> None:
         """Other budgets, or other namespaces under them."""
@@ -200,17 +197,6 @@ class Books:
             self._shares[name] = shares
         if offers:
             self._offers[name] = offers
-
-    def _put_sizes(self, name: str, sizes: Amounts) -> None:
-        before = self._sizes.pop(name, {})
-        if sizes:
-            self._sizes[name] = sizes
-        if before == sizes:
-            return
-        self.touched.update(ledger.CLASS + one for one in before.keys() | sizes.keys())
-        for counted, sign in ((before, -1), (sizes, 1)):
-            for class_name, units in counted.items():
-                self._totals(class_name).add_size(units, sign)
 
     def _totals(self, class_name: str) -> ClassTotals:
         return self.classes.setdefault(class_name, ClassTotals())

@@ -62,7 +62,7 @@ def empty_set(key: Key, world: Relations) -> ClaimSet:
     user = VmRef(key[1], vm.metadata.uid) if vm else None
     if vmi is not None and not (vmi.is_final and vm is not None):  # one that has ended speaks for no VM
         user = vm_of(vmi, world.vms)
-    run_strategy = _run_strategy(vm) if _is_run_of(vm, user) else ""
+    run_strategy = vm.spec.strategy if vm is not None and _is_run_of(vm, user) else ""
     whole = ClaimSet("/".join(key), (), _stage(vmi, launcher), user, vmi, launcher, run_strategy)
     return replace(whole, caution=caution(launcher.pod)) if launcher is not None else whole
 
@@ -141,15 +141,6 @@ def _is_run_of(vm: VirtualMachine | None, user: VmRef | None) -> bool:
     return vm is not None and user is not None and vm.metadata.uid == user.uid
 
 
-def _run_strategy(vm: VirtualMachine | None) -> str:
-    """With the deprecated `running` in today's words."""
-    if vm is None:
-        return ""
-    if vm.spec.run_strategy or vm.spec.running is None:
-        return vm.spec.run_strategy
-    return "Always" if vm.spec.running else "Halted"
-
-
 def _measured(whole: ClaimSet, world: Relations) -> ClaimSet:
     classes = {member.gpu_class.metadata.name: member.gpu_class for member in whole.members}
     pod = whole.launcher.pod if whole.launcher else None
@@ -168,9 +159,6 @@ def _gated(whole: ClaimSet, key: Key, world: Relations) -> ClaimSet:
         text = "no GPUClass sells what the VM asks for"
         return replace(whole, obstacle=Obstacle(Reason.CLASS_NOT_FOUND, text))
     orders, obstacle = _take_orders(whole, names, missing, world)
-    if names_too_many(whole.launcher.vmi.metadata):
-        text = f"the VM names more than {MAX_NAMED} orders: no node has so many units"
-        obstacle = Obstacle(Reason.TOO_LARGE, text)
     if obstacle is not None:  # what it has is its set all the same, for a node that cannot keep it (R20)
         members = (*_served_orders(whole, key, world), *_template_members(whole.vmi, world))
         unsold = tuple(_unsold_orders(whole, key, world))
@@ -181,6 +169,9 @@ def _gated(whole: ClaimSet, key: Key, world: Relations) -> ClaimSet:
 
 def _take_orders(whole: ClaimSet, names: Iterable[str], missing: dict[str, int], world: Relations) -> Found:
     """Take the named orders and lower `missing` by what they cover."""
+    if whole.vmi is not None and names_too_many(whole.vmi.metadata):
+        text = f"the VM names more than {MAX_NAMED} orders: no node has so many units"
+        return (), Obstacle(Reason.TOO_LARGE, text)
     namespace = whole.user[0]
     members: list[Member] = []
     for name in names:

@@ -52,7 +52,7 @@ def _place(guest: ClaimSet, scene: Scene) -> None:
     uid, home = guest.launcher.pod.metadata.uid, guest.launcher.vmi.status.node_name
     given = scene.memory.targets.get(uid, "")
     vm = vm_of(guest.launcher.vmi, scene.world.relations.vms)
-    refused = scene.refused.get((guest.launcher.vmi.metadata.namespace, vm.uid), frozenset())
+    refused = scene.refused_by((guest.launcher.vmi.metadata.namespace, vm.uid))
     held = {given: dict(guest.needs)} if given else {}
     wish = Wish(guest.needs, guest.shape.other, held, reach, refused, home)
     node = choose(guest, wish, scene)

@@ -178,7 +178,7 @@ def wish_of(claim_set: ClaimSet, scene: Scene, leaving: str = "") -> Wish | Obst
         there = held.setdefault(hold.node, {})
         for resource, units in hold.units.items():
             there[resource] = there.get(resource, 0) + units
-    refused = scene.refused.get(claim_set.user, frozenset())
+    refused = scene.refused_by(claim_set.user)
     return Wish(claim_set.needs, claim_set.shape.other, held, reach, refused, leaving)
 
 

@@ -44,8 +44,6 @@ def recall_rejections(scene: Scene) -> None:
             scene.lessons.append(Lesson(rejections.NAME, name_of_vm, valid or None))
         if valid:
             scene.rejections[name_of_vm] = valid
-            namespace, _, vm_uid = name_of_vm.partition("/")
-            scene.refused[namespace, vm_uid] = frozenset(valid)
             scene.wake_by(min(one.until_ms for one in valid.values()))
 
 
@@ -55,11 +53,13 @@ def notice_refusals(scene: Scene) -> None:
     for pod in world.fallen:
         _notice_fallen(pod, scene)
     for _, launcher in sorted(world.relations.suspects.items()):
-        refusal = "" if has_vmi_run(launcher.vmi, scene) else refusal_of(launcher.pod)
+        if has_vmi_run(launcher.vmi, scene):
+            continue  # R15
+        refusal = refusal_of(launcher.pod)
         if refusal:
             _remember(launcher.pod, _run_of(launcher, scene), refusal, scene)
             _delete(launcher, refusal, scene)
-        elif not launcher.pod.is_terminal and not has_vmi_run(launcher.vmi, scene):
+        elif not launcher.pod.is_terminal:
             _notice_unschedulable(_set_of(launcher, scene), launcher, scene)
 
 
@@ -131,12 +131,11 @@ def _remember(pod: Pod, run: Run, why: str, scene: Scene) -> None:
         return
     vmi_uid = controller_uid(pod.metadata, VMI_KIND)
     scene.learned[vmi_uid] = replace(run, refused=pod.metadata.uid)
-    user, name_of_vm = (run.namespace, run.vm_uid), f"{run.namespace}/{run.vm_uid}"
+    name_of_vm = f"{run.namespace}/{run.vm_uid}"
     until_ms = scene.now_ms + 1000 * scene.policy.rejection_s
     rejected = Rejection(node.metadata.uid, look_of(node), until_ms, why, pod.metadata.uid)
     by_node = scene.rejections[name_of_vm] = {**scene.rejections.get(name_of_vm, {}), name: rejected}
     scene.lessons.append(Lesson(rejections.NAME, name_of_vm, dict(sorted(by_node.items()))))
-    scene.refused[user] = scene.refused.get(user, frozenset()) | {name}
     scene.wake_by(until_ms)
 
 

@@ -12,7 +12,7 @@ from binder.core.room import NodeRoom
 from binder.core.scene import Hold, Scene
 from binder.core.sets import ClaimSet, Stage
 from binder.core.state import Key
-from model.kubevirt import VirtualMachine, VirtualMachineInstance
+from model.kubevirt import VirtualMachineInstance
 from model.requests import Units
 from projections.folds.vm_history import Run
 
@@ -138,24 +138,20 @@ def _comes_back(run: Run, scene: Scene) -> bool:
     launchers = links.launchers_of.get(vmi.metadata.uid, {}).values() if vmi is not None else ()
     if any(not one.pod.is_gated and not one.pod.is_terminal for one in launchers):
         return False
-    return _strategy(vm) == "Always" or has_next or run.has_failed
+    return vm.spec.strategy == "Always" or has_next or run.has_failed
 
 
 def _is_stopped(run: Run, scene: Scene) -> bool:
     """Whether its VM was stopped on purpose: then it has given its units back for good."""
     vm = scene.world.relations.vms.get((run.namespace, run.vm_name))
-    return vm is not None and vm.metadata.uid == run.vm_uid and _strategy(vm) == "Halted"
-
-
-def _strategy(vm: VirtualMachine) -> str:
-    return vm.spec.run_strategy or ("Always" if vm.spec.running else "Halted")
+    return vm is not None and vm.metadata.uid == run.vm_uid and vm.spec.strategy in ("Halted", "")
 
 
 def _can_take_back(run: Run, scene: Scene) -> bool:
     """Whether the node has not refused the VM (R13) and can keep what the run held there (R20)."""
     world = scene.world
     node = world.node(run.node)
-    if node is None or run.node in scene.refused.get((run.namespace, run.vm_uid), ()):
+    if node is None or run.node in scene.refused_by((run.namespace, run.vm_uid)):
         return False
     classes = [one for name, one in world.relations.classes.items() if name in run.held]
     held: dict[str, int] = {}

@@ -62,8 +62,6 @@ class Scene:
     """What the pass as a whole has to say, e.g. that it moves nothing and why."""
     rejections: dict[str, Mapping[str, Rejection]] = field(default_factory=dict)
     """As they stand now, by the VM as memory names it, then by node."""
-    refused: dict[Uid, frozenset[str]] = field(default_factory=dict)
-    """By the VM: nodes that are left alone for it (R13)."""
     holds: dict[Uid, Hold] = field(default_factory=dict)
     """By the VM (R39)."""
     leaving: set[Uid] = field(default_factory=set)
@@ -93,6 +91,10 @@ class Scene:
     def past_ms(self, remembered_ms: int) -> int:
         """A remembered moment. One that is still to come was told by a clock that was ahead: it is now."""
         return min(remembered_ms, self.now_ms)
+
+    def refused_by(self, vm: Uid) -> frozenset[str]:
+        """The nodes that are left alone for the VM (R13)."""
+        return frozenset(self.rejections.get("/".join(vm), ()))
 
     def run_of(self, vmi_uid: str) -> Run | None:
         """What is known of the VMI, by memory or since then."""
