@@ -88,3 +88,13 @@ def test_order_in_which_a_node_lists_what_it_has_ends_no_rejection(changes: dict
     binder.passes(state(node("gpu-1", **same), gpu_class(), *refused_vm()), HELD)
     result = binder.passes(state(node("gpu-1", **same | changes), gpu_class(), *next_run()))
     assert reason_of(result) is Reason.NODES_REFUSED
+
+
+def test_launcher_of_a_vmi_that_ran_hides_no_refusal_of_another() -> None:
+    """R13, R15: each suspect is looked at for itself."""
+    ran = pinned_launcher("a", node="gpu-1", status=REFUSED, uid="pod-1")
+    run = vmi("a", phase="Failed", seen=["Running"], pods=["pod-1"])
+    binder = Binder()
+    refused = binder.passes(two_nodes(vm("a"), run, ran, *refused_vm()), HELD)
+    assert kinds_of(refused) == [DeletePod]
+    assert set(binder.memory.rejections) == {"default/vm-vm1"}

@@ -115,10 +115,11 @@ def test_vm_that_is_switched_to_halted_gives_its_unit_back() -> None:
     }
 
 
+@pytest.mark.parametrize("strategy", ["Halted", ""])
 @pytest.mark.parametrize("stop", ["before it ended", "with its end", "after its end"])
-def test_vm_that_was_stopped_and_started_again_has_no_hold(stop: str) -> None:
+def test_vm_that_was_stopped_and_started_again_has_no_hold(stop: str, strategy: str) -> None:
     """R39: it gave its unit back at once, and for good; what starts then is a start as any other."""
-    binder, halted = Binder(), vm(strategy="Halted")
+    binder, halted = Binder(), vm(strategy=strategy)
     ran(binder)
     if stop == "before it ended":
         binder.passes(state(ONE, gpu_class(), halted, *running_vm()[1:]), HELD)

@@ -29,7 +29,7 @@ from model.resources import (
 )
 from simulator.actors.kubelet import Kubelet
 from simulator.cluster import kubevirt, playing
-from simulator.objects import gpu_node
+from simulator.objects import gpu_node, gpu_vm
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import control_plane
 
@@ -72,6 +72,10 @@ class Stage:
         """A GPU node whose kubelet the actors play; returns its name."""
         await self.client.create(NODES, gpu_node(f"{self.namespace}-{name}", {self.resource: units}))
         return f"{self.namespace}-{name}"
+
+    async def start_vm(self, name: str) -> None:
+        """A VM that asks for one unit."""
+        await self.client.create(VIRTUAL_MACHINES, gpu_vm(name, {self.resource: 1}, self.namespace))
 
     async def clear(self) -> None:
         """Take away what the story has made: the next one's actors shall not meet it."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from eventlog.adapters.embedded import EmbeddedServer
 from tests.cluster.assets import AssetsMissing, find
@@ -46,6 +47,12 @@ def restart(plane: ControlPlane, name: str) -> None:
     plane.processes.remove(process)
     plane.spawn(name, *flags)
     wait_for(name, plane.rest().is_ready, [plane.processes[-1]])
+
+
+def empty_redis(url: str) -> None:
+    """All that it keeps goes, as with an operator's FLUSHALL."""
+    with Redis.from_url(url) as redis:
+        redis.flushall()
 
 
 def kill_redis(server: EmbeddedServer, folder: Path, *, is_emptied: bool) -> None:

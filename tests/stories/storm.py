@@ -21,8 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from redis import Redis
-
 from admission.policies import gate_policy
 from binder.core.launchers import pinned_node
 from eventlog.adapters.embedded import EmbeddedServer
@@ -44,7 +42,7 @@ from simulator.cluster import kubevirt, playing
 from simulator.objects import gpu_node, gpu_vm
 from tests.cluster.assets import find
 from tests.cluster.control_plane import ControlPlane, start
-from tests.stories.mistreated import kill_redis, restart
+from tests.stories.mistreated import empty_redis, kill_redis, restart
 
 RESOURCE = "nvidia.com/STORM"
 NAMESPACE = "storm"
@@ -179,7 +177,7 @@ class Storm:
                 await asyncio.sleep(PAUSE_S)
                 self.binders[number].send_signal(signal.SIGCONT)
             case "empty Redis":
-                await asyncio.to_thread(_flush, self.redis.url)
+                await asyncio.to_thread(empty_redis, self.redis.url)
             case "kill Redis" | "kill and empty Redis":
                 is_emptied = "empty" in what
                 await asyncio.to_thread(kill_redis, self.redis, self.folder / "redis", is_emptied=is_emptied)
@@ -290,11 +288,6 @@ def _policies() -> tuple[Resource, Resource]:
 
 async def _items(client: HttpClient, resource: Resource) -> list[Json]:
     return (await list_all(client, resource, Selection(NAMESPACE))).items
-
-
-def _flush(url: str) -> None:
-    with Redis.from_url(url) as redis:
-        redis.flushall()
 
 
 def _now_ms() -> int:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from redis import Redis
 
 from gpubinder.cli import main
 from kube.errors import ApiError, Forbidden, ServerFault
@@ -25,6 +24,7 @@ from tests.cluster.processes import free_ports
 from tests.stories.admit_process import NAMESPACE, Balancer, called_at, count, gpubinder_admit
 from tests.stories.binder_process import gpubinder_up
 from tests.stories.conftest import MUTATING_BINDINGS, MUTATING_POLICIES, Stage
+from tests.stories.mistreated import empty_redis
 from tests.stories.test_gate_policy import gates_of, sell
 
 pytestmark = [pytest.mark.envtest, pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(180)]
@@ -36,8 +36,7 @@ async def ungated(stage: Stage) -> Stage:
 
     The ledger is its own, too: a story before it may have written one that no binder has put right.
     """
-    with Redis.from_url(stage.redis) as redis:
-        redis.flushall()
+    empty_redis(stage.redis)
     await stage.client.delete(ObjectKey(MUTATING_BINDINGS, "gpu.cozystack.io-placement"))
     await stage.client.delete(ObjectKey(MUTATING_POLICIES, "gpu.cozystack.io-placement"))
     number = 0

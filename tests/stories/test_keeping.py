@@ -23,10 +23,6 @@ pytestmark = [
 ]
 
 
-async def start_vm(stage: Stage, name: str) -> None:
-    await stage.client.create(VIRTUAL_MACHINES, gpu_vm(name, {stage.resource: 1}, stage.namespace))
-
-
 async def claim_of(stage: Stage, vm: str) -> Json:
     """The claim that the VM's VMI owns, or an empty object."""
     for claim in await stage.claims():
@@ -60,7 +56,7 @@ async def test_launcher_that_the_kubelet_refused_goes_to_another_node(stage: Sta
     knob = {"metadata": {"annotations": {REFUSE: "UnexpectedAdmissionError"}}}
     await stage.client.patch(ObjectKey(NODES, refusing), knob)
     with gpubinder_up(stage.kubeconfig, stage.redis, stage.folder / "up.log"):
-        await start_vm(stage, "vm")
+        await stage.start_vm("vm")
         await stage.until("the VM runs", lambda: runs(stage, "vm"))
         assert await node_of(stage, "vm") == other
 
@@ -69,9 +65,9 @@ async def test_restart_keeps_the_gpu_from_a_vm_that_waits(stage: Stage) -> None:
     """R39, case 067: also when the binder is killed and started in between."""
     await stage.add_node("only", 1)
     with gpubinder_up(stage.kubeconfig, stage.redis, stage.folder / "one.log"):
-        await start_vm(stage, "first")
+        await stage.start_vm("first")
         await stage.until("first runs", lambda: runs(stage, "first"))
-        await start_vm(stage, "second")
+        await stage.start_vm("second")
         await stage.until("second waits", lambda: waits(stage, "second", "NoRoom"))
         await restart(stage, "first")
         assert await node_of(stage, "second") == ""
@@ -81,7 +77,7 @@ async def test_running_vm_leaves_a_node_with_a_noexecute_taint(stage: Stage) -> 
     """R20, R21: its VMI is deleted once a node with room is found, and its claims follow."""
     first = await stage.add_node("a", 1)
     with gpubinder_up(stage.kubeconfig, stage.redis, stage.folder / "up.log"):
-        await start_vm(stage, "vm")
+        await stage.start_vm("vm")
         await stage.until("the VM runs", lambda: runs(stage, "vm"))
         others = [await stage.add_node(name, 2) for name in ("b", "c", "d")]
         taint = {"key": "example.com/broken", "value": "yes", "effect": "NoExecute"}
@@ -111,7 +107,7 @@ async def test_order_of_a_deleted_node_is_lost_and_found_again(stage: Stage) -> 
         await stage.client.create(GPU_CLAIMS, body)
         await stage.until("the order is held", lambda: is_phase("Bound"))
         for name in ("x", "y", "z"):
-            await start_vm(stage, name)
+            await stage.start_vm(name)
             await stage.until(f"{name} runs", lambda name=name: runs(stage, name))
         home = (await stage.client.get(stage.key(GPU_CLAIMS, "order")))["status"]["nodeName"]
         assert home in nodes

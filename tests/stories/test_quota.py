@@ -41,10 +41,6 @@ async def set_quota(stage: Stage, claims: int) -> None:
     await stage.until("the quota is in force", is_counted)
 
 
-async def start_vm(stage: Stage, name: str) -> None:
-    await stage.client.create(VIRTUAL_MACHINES, gpu_vm(name, {stage.resource: 1}, stage.namespace))
-
-
 async def warnings_of(stage: Stage, vmi: str) -> list[tuple[str, str]]:
     """Reason and note of our events on it."""
     found = (await list_all(stage.client, EVENTS, Selection(stage.namespace))).items
@@ -63,9 +59,9 @@ async def test_vm_over_a_quota_of_claims_says_so_and_starts_once_the_quota_is_ra
     await stage.client.create(NAMESPACES, {"metadata": {"name": other}})
     await set_quota(stage, 1)
     with gpubinder_up(stage.kubeconfig, stage.redis, stage.folder / "up.log") as process:
-        await start_vm(stage, "first")
+        await stage.start_vm("first")
         await stage.until("the first runs", lambda: runs(stage, "first"))
-        await start_vm(stage, "second")
+        await stage.start_vm("second")
         await asyncio.sleep(1)
         await stage.client.create(VIRTUAL_MACHINES, gpu_vm("third", {stage.resource: 1}, other))
 
