@@ -17,6 +17,7 @@ from eventlog.adapters.embedded import EmbeddedServer
 from kube.adapters.http import HttpClient, connect
 from kube.errors import AlreadyExists, Conflict, NotFound
 from kube.port import Client, DeleteOptions, Json, ObjectKey, Selection, list_all
+from model.names import GATE
 from model.resources import (
     GPU_CLAIMS,
     GPU_CLASSES,
@@ -30,6 +31,7 @@ from model.resources import (
 from simulator.actors.kubelet import Kubelet
 from simulator.cluster import kubevirt, playing
 from simulator.objects import gpu_node, gpu_vm
+from tests.admission.pods_to_gate import LAUNCHER, gpus, pod
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import control_plane
 
@@ -132,6 +134,7 @@ async def stage(control_plane: ControlPlane, redis: str, tmp_path: Path) -> Asyn
         # Each story has a Redis database of its own: what an earlier binder has read is not this one's.
         database = f"{redis}?db={number % 16}"
         stage = Stage(client, kubeconfig, database, tmp_path, namespace, resource, f"class-{number}")
+        await stage.until("the gate is in force for the class", lambda: _is_gated(stage))
         yield stage
         await stage.clear()
 
@@ -153,8 +156,24 @@ async def actors(stage: Stage) -> AsyncIterator[None]:
 async def _install_gate(client: Client) -> None:
     policy, binding = gate_policy()
     for resource, body in ((MUTATING_POLICIES, policy), (MUTATING_BINDINGS, binding)):
-        try:
+        with suppress(AlreadyExists):
             await client.create(resource, body)
-        except AlreadyExists:
-            return
-    await asyncio.sleep(1.0)  # a new policy is in force after the API server's next look
+
+
+async def _is_gated(stage: Stage) -> bool:
+    """Whether the API server gates a launcher of the class by now; nothing stays of the trial."""
+    name = "trial"
+    gates = await gates_of(stage, pod(LAUNCHER, gpus("1", stage.resource)), name)
+    await stage.client.delete(stage.key(PODS, name), DeleteOptions(grace_s=0))
+    return gates == [GATE]
+
+
+async def gates_of(stage: Stage, body: Json, name: str) -> list[str]:
+    """The gates that a new pod is given. No node fits it: one that slips through takes nobody's unit."""
+    made = {
+        **body,
+        "metadata": {**body["metadata"], "name": name, "namespace": stage.namespace},
+        "spec": {**body["spec"], "nodeSelector": {"story": "nowhere"}},
+    }
+    created = await stage.client.create(PODS, made)
+    return [gate["name"] for gate in created["spec"].get("schedulingGates") or []]

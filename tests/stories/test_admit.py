@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from gpubinder.cli import main
 from kube.errors import ApiError, Forbidden, ServerFault
-from kube.port import DeleteOptions, Json, ObjectKey, Selection, list_all
+from kube.port import Json, ObjectKey
 from model.names import GATE
 from model.resources import GPU_CLAIMS, GPU_CLASSES, PODS
 from projections.folds.ledger import BudgetEntry, ClassEntry
@@ -23,9 +23,9 @@ from tests.cluster.control_plane import ControlPlane
 from tests.cluster.processes import free_ports
 from tests.stories.admit_process import NAMESPACE, Balancer, called_at, count, gpubinder_admit
 from tests.stories.binder_process import gpubinder_up
-from tests.stories.conftest import MUTATING_BINDINGS, MUTATING_POLICIES, Stage
+from tests.stories.conftest import MUTATING_BINDINGS, MUTATING_POLICIES, Stage, gates_of
 from tests.stories.mistreated import empty_redis
-from tests.stories.test_gate_policy import gates_of, sell
+from tests.stories.test_gate_policy import sell
 
 pytestmark = [pytest.mark.envtest, pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(180)]
 
@@ -47,8 +47,6 @@ async def ungated(stage: Stage) -> Stage:
         return await gates_of(stage, launcher(stage), f"policy-{number}") == []
 
     await stage.until("the policy is out of force", is_out_of_force)
-    for one in (await list_all(stage.client, PODS, Selection(stage.namespace))).items:
-        await stage.client.delete(stage.key(PODS, one["metadata"]["name"]), DeleteOptions(grace_s=0))
     return stage
 
 

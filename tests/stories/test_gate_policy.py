@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kube.port import Json, ObjectKey
+from kube.port import ObjectKey
 from model.names import GATE
-from model.resources import GPU_CLASSES, PODS
+from model.resources import GPU_CLASSES
 from tests.admission.pods_to_gate import FOREIGN, LAUNCHER, SOLD, TABLE, gpus, pod
-from tests.stories.conftest import Stage
+from tests.stories.conftest import Stage, gates_of
 from tests.stories.recorded import first, fresh
 
 pytestmark = [pytest.mark.envtest, pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(120)]
-
-
-async def gates_of(stage: Stage, body: Json, name: str) -> list[str]:
-    made = {**body, "metadata": {**body["metadata"], "name": name, "namespace": stage.namespace}}
-    created = await stage.client.create(PODS, made)
-    return [gate["name"] for gate in created["spec"].get("schedulingGates") or []]
 
 
 async def sell(stage: Stage, name: str) -> ObjectKey:
